@@ -45,6 +45,7 @@ from secfilter.moving_arrivals import (
     value_texts,
 )
 from secfilter.moving_window import Arrival, HeldLimits
+from secfilter.remembered import IN_PROCESS
 
 # So much the rows of a bucket are at most, with those whose time has not come. Their texts are in
 # memory while a batch runs.
@@ -82,10 +83,11 @@ def compile_match(
     rules = match_rules(node, schema, never, MAX_HELD, MAX_WAYS)
     columns = ", ".join(f"{name} bigint" for name in labels)
     output = f"{TIME} bigint, {_LINEAGE} string, {ROW} string, {columns}, {_WITHHELD} bigint"
-    made = run_in_buckets(_Operator(rules, labels), rows, output, views)
     # A query may have several of these, and no two observations have one name.
+    name = uuid.uuid4().hex
+    made = run_in_buckets(_Operator(name, rules, labels), rows, output, views)
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
-    counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
+    counted = made.observe(f"{FULL}_{name}", withheld)
     results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
     shown = Schema(each.schema.attributes[1:])
     lineage = fn.concat(fn.lit("match:"), fn.col(_LINEAGE))
@@ -122,6 +124,8 @@ def _rows(node: Match, below: CheckedNode, given: DataFrame, kept: Sequence[str]
 class _Operator:
     """What Spark calls for each bucket that has rows, or in which a time is over."""
 
+    # No other operator has this name.
+    name: str
     rules: MatchRules
     # The names of the columns with the label words.
     words: tuple[str, ...]
@@ -129,15 +133,12 @@ class _Operator:
     def __call__(
         self, _key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
     ) -> Iterator[Any]:
-        matching = self.rules.empty()
-        text = kept_text(state)
-        if text is not None:
-            matching.restore(text)
+        matching = IN_PROCESS.go_on(self.name, kept_text(state), self.rules.empty)
         for frame in frames:
             matching.take(self._arrivals(frame))
         yield from self._frames(matching, complete_until(state))
         # The state stays also when nothing waits: it says which rows are too late.
-        keep(state, matching.to_text(), matching.next_time())
+        keep(state, IN_PROCESS.keep(self.name, matching), matching.next_time())
 
     def at_once(self, frame: Any) -> Any:
         """The matches of rows after which no others come."""

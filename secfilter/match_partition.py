@@ -105,6 +105,12 @@ class Partition:
         return not self.rows
 
     @property
+    def ways(self) -> int:
+        """How many ways to read the rows its attempts have. It counts an attempt as one more."""
+        known = self._waiting if self.rules.skips else (*self._open, *self._closed)
+        return sum(1 + len(each.ways) for each in known)
+
+    @property
     def _end_of_rows(self) -> int:
         """The number that the next row gets."""
         return self.base + len(self.rows)

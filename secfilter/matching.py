@@ -18,6 +18,8 @@ from secfilter.moving_window import Arrival, HeldLimits, Words, united
 
 # A state outlives the program that wrote it. So a state of another form gets another number.
 _FORM = 2
+# A way takes about as much memory as a text of so many characters.
+_WAY = 100
 _TIME, _ORDER = attrgetter("time"), attrgetter("time", "lineage")
 
 
@@ -49,6 +51,15 @@ class Matching:
     _characters: int = 0
     _waiting: list[Arrival] = field(default_factory=list)
     _partitions: dict[str, Partition] = field(default_factory=dict)
+
+    @property
+    def more_characters(self) -> int:
+        """How much its open attempts hold: about, in characters."""
+        return sum(each.ways for each in self._partitions.values()) * _WAY
+
+    def begin_batch(self) -> None:
+        """Count what this batch leaves out, and nothing before."""
+        self.withheld = 0
 
     def take(self, arrivals: Iterable[Arrival]) -> None:
         """Take rows in any order. A row whose time is over is withheld."""

@@ -49,6 +49,7 @@ from secfilter.moving_arrivals import (
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import RelationRules, rules_of
 from secfilter.moving_window import Arrival, HeldLimits, Words, united
+from secfilter.remembered import IN_PROCESS
 from secfilter.standing import Kept, Receiver, Receivers
 
 # The windows of a relation hold so much together at most, also with the tuples whose time has not
@@ -90,7 +91,10 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
     columns = (f"{label_column(index)} bigint" for index in words)
     output = f"{TIME} bigint, {_NUMBER} bigint, {ROW} string, {', '.join(columns)}"
     upserts = each.node.change is Change.UPSERT
+    # A query may have several of these, and no two observations have one name.
+    name = uuid.uuid4().hex
     operator = _Operator(
+        name,
         rules_of(
             parts,
             each.node.change,
@@ -105,9 +109,8 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
     )
     output = f"{output}, {_WITHHELD} bigint, {GIVEN_TO} string, {LINEAGE} string"
     made = run_in_buckets(operator, given, output, views)
-    # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
-    counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
+    counted = made.observe(f"{FULL}_{name}", withheld)
     results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
     if not tells:
         results = results.where(~is_left_out())
@@ -143,6 +146,8 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
 class _Operator:
     """What Spark calls for each micro-batch that has tuples, or in which an instant is complete."""
 
+    # No other operator has this name.
+    name: str
     rules: RelationRules
     # The names of the columns with the label words.
     words: tuple[str, ...]
@@ -158,7 +163,7 @@ class _Operator:
         for frame in frames:
             self._take(relation, frame)
         yield from self._frames(relation, complete_until(state))
-        keep(state, relation.to_text(), relation.next_instant())
+        keep(state, IN_PROCESS.keep(self.name, relation), relation.next_instant())
 
     def _with_standing(
         self, receivers: Receivers, frames: Iterable[Any], state: GroupState
@@ -181,7 +186,7 @@ class _Operator:
             due = tuple(each for each in due if each.is_query)
         yield from self._standing(receivers, relation, until, due)
         given, following = receivers.given(kept.given, now_ms), relation.next_instant()
-        text = Kept(relation.to_text(), given, following).text()
+        text = Kept(IN_PROCESS.keep(self.name, relation), given, following).text()
         keep(state, text, until if receivers.grow else following)
 
     def _standing(
@@ -201,10 +206,7 @@ class _Operator:
             yield self._frame([Result(until, -1, row, receivers.words)], for_topics(queries))
 
     def _relation(self, text: str | None) -> MovingRelation:
-        relation = self.rules.empty()
-        if text is not None:
-            relation.restore(text)
-        return relation
+        return IN_PROCESS.go_on(self.name, text, self.rules.empty)
 
     def at_once(self, frame: Any) -> Any:
         """The results of tuples after which no others come. So all instants are complete."""
@@ -218,14 +220,12 @@ class _Operator:
             relation.take(self._arrivals(frame[frame[SIDE] == side]), side)
 
     def _arrivals(self, frame: Any) -> Iterator[Arrival]:
-        labels = zip(*(frame[name] for name in self.words), strict=True)
-        columns = (frame[name] for name in (TIME, ID, PARTITION, PASSES, ROW, ARGUMENTS))
-        rows = zip(*columns, strict=True)
-        for label, (time, lineage, partition, passes, row, arguments) in zip(
-            labels, rows, strict=True
-        ):
-            words = tuple(map(int, label))
-            yield Arrival(int(time), lineage, words, partition, bool(passes), row, arguments)
+        # Lists of Python's own values: to ask pandas for each takes much longer.
+        labels = zip(*(frame[name].tolist() for name in self.words), strict=True)
+        columns = (TIME, ID, PARTITION, PASSES, ROW, ARGUMENTS)
+        rows = zip(*(frame[name].tolist() for name in columns), strict=True)
+        for label, (time, lineage, *others) in zip(labels, rows, strict=True):
+            yield Arrival(time, lineage, label, *others)
 
     def _frames(self, relation: MovingRelation, until: int) -> Iterator[Any]:
         """The results up to an instant, and how many tuples were left out."""

@@ -163,6 +163,15 @@ class Groups:
         places = ((0, "") if each is None else (each.time, each.lineage) for each in row.subject)
         return row.text, row.label, (*places,)
 
+    def without_witness(self, came: Iterable[Row]) -> dict[str, Row]:
+        """By the keys of their groups, the rows of a semi join's relation that have no witness.
+
+        An outer join over the semi join has such rows. Each is the only row of its group.
+        """
+        if self.summary.computes or not self.by_subject:
+            return {}
+        return {key_text(self.key_of(row)): row for row in came if row.subject == row.tuples}
+
     def apply(self, left: Collection[Row], came: Collection[Row]) -> Iterator[Replaced]:
         """Note rows that leave and come. Gives the rows of the groups that they change."""
         changed: dict[Key, tuple[list[Row], list[Row]]] = {}

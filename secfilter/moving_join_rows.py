@@ -13,6 +13,9 @@ from secfilter.moving_rows import Change, Row
 from secfilter.moving_window import Arrival, Words
 from secfilter.pair_values import RowTexts, Sides, computation
 
+# A pair takes about as much memory as a text of so many characters.
+_PAIR = 100
+
 
 @dataclass
 class JoinRows:
@@ -26,6 +29,12 @@ class JoinRows:
     def come_of_absence(self) -> bool:
         """Whether a row may come because a tuple leaves."""
         return self.root.keeps
+
+    @property
+    def more_characters(self) -> int:
+        """Those of all pairs of equal rows."""
+        held = self.root.held
+        return held.characters + held.pairs * _PAIR
 
     def has_room(self, side: int, each: Arrival) -> bool:
         """Whether there are not too many pairs with one more tuple."""

@@ -26,7 +26,7 @@ from typing import Any
 
 from catalog.plan import Change
 from secfilter.lab import NULL_MARK, SEPARATOR
-from secfilter.moving_groups import Grouping, Partition, partitions_of
+from secfilter.moving_groups import Grouping, Groups, Partition, partitions_of
 from secfilter.moving_rows import Row, Rows
 from secfilter.moving_stages import OwnRows, Stage
 from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
@@ -110,6 +110,15 @@ class MovingRelation:
     def groups(self) -> Grouping | None:
         """The groups of the relation, or None if it has none."""
         return self.root.groups
+
+    @property
+    def more_characters(self) -> int:
+        """How much its pairs hold: about, in characters."""
+        return sum(stage.rows.more_characters for stage in self.root.stages())
+
+    def begin_batch(self) -> None:
+        """Count what this batch leaves out, and nothing before."""
+        self.withheld, self.left_out = 0, []
 
     def take(self, arrivals: Iterable[Arrival], side: int = 0) -> None:
         """Take tuples of a window, in any order. A tuple whose instant is over is withheld."""
@@ -200,7 +209,7 @@ class MovingRelation:
     def _differing(self, instant: int) -> tuple[list[Labelled], list[Labelled]]:
         """The rows that come at an instant, and those that go."""
         if self.groups is not None:
-            return self._regrouped()
+            return self._regrouped(instant)
         added = [(row.text, self._added_label(row, instant)) for row in self.root.came.values()]
         return added, self._taken({row for row, _ in added})
 
@@ -276,15 +285,21 @@ class MovingRelation:
             if all_of_them or row.text in added
         ]
 
-    def _regrouped(self) -> tuple[list[Labelled], list[Labelled]]:
+    def _regrouped(self, instant: int) -> tuple[list[Labelled], list[Labelled]]:
         """The changed rows, now and before."""
         added, taken = [], []
+        single: dict[str, Row] = {}
+        if isinstance(self.groups, Groups):
+            single = self.groups.without_witness(self.root.came.values())
         for each in self.root.replace():
             around = [*self._deciding(each.partitions)]
             new = () if each.new is None else (each.new.label,)
             if each.old is not None:
                 taken.append((each.old.text, united((each.old.label, *new, *around))))
-            if each.new is not None:
+            if each.key in single:
+                row = single[each.key]
+                added.append((row.text, self._added_label(row, instant)))
+            elif each.new is not None:
                 added.append((each.new.text, united((*new, *around))))
         return added, taken
 

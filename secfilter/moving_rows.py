@@ -48,6 +48,10 @@ class Rows(Protocol):
     def come_of_absence(self) -> bool:
         """Whether a row may come because a tuple leaves."""
 
+    @property
+    def more_characters(self) -> int:
+        """How much pairs of tuples hold besides the tuples: about, in characters."""
+
     def has_room(self, side: int, each: Arrival) -> bool:
         """Whether the rows of one more tuple are not too many."""
 
@@ -74,6 +78,11 @@ class SingleRows:
     def come_of_absence(self) -> bool:
         """No."""
         return False
+
+    @property
+    def more_characters(self) -> int:
+        """None: there are no pairs."""
+        return 0
 
     def has_room(self, side: int, each: Arrival) -> bool:
         """True: the window itself bounds its tuples."""

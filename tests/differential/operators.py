@@ -43,6 +43,7 @@ from secfilter.matching import Matching
 from secfilter.moving_relation import MovingRelation
 from secfilter.moving_rules import rules_of
 from secfilter.moving_window import Arrival, Words
+from secfilter.remembered import Remembered
 from tests.differential.case import Case, Outcome
 from tests.differential.expected import delivered_to, tables_of
 from tests.differential.wire import decode, encode
@@ -174,24 +175,28 @@ def run_in_batches(operator: Operator, random: Random) -> Ran:
     results: list[Tuple] = []
     late: set[tuple[str, int]] = set()
     done, newest, withheld = -_END, -_END, 0
-    running = engine.empty()
+    empty: Callable[[], Matching | MovingRelation] = engine.empty
+    # Each batch goes to one of two processes.
+    processes, kept = [Remembered(10**7), Remembered(10**7)], None
     while waiting:
         size = random.randint(1, len(waiting))
         batch, waiting = waiting[:size], waiting[size:]
+        process = random.choice(processes)
+        running = process.go_on(operator.case.name, kept, empty)
         for each in batch:
             if each.arrival.time <= done:
                 late.add((each.stream, each.place))
             engine.take(running, each)
         newest = max([newest, *(each.arrival.time for each in batch)])
-        done = max(done, newest - _LATENESS - 1)
+        done = max(done, newest - _LATENESS - 1) if waiting else _END
         results += engine.until(running, done)
-        kept, withheld = running.to_text(), withheld + running.withheld
-        running = engine.empty()
-        running.restore(kept)
-        assert running.to_text() == kept, operator.case.name
-    results += engine.until(running, _END)
+        withheld += running.withheld
+        kept = process.keep(operator.case.name, running)
+        again = empty()
+        again.restore(kept)
+        assert again.to_text() == kept, operator.case.name
     # A window that never holds a tuple does not say that it was late.
-    assert withheld + running.withheld <= len(late), operator.case.name
+    assert withheld <= len(late), operator.case.name
     tables = {
         name: [each for place, each in enumerate(rows) if (name, place) not in late]
         for name, rows in operator.tables.items()

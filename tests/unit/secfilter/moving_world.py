@@ -38,6 +38,7 @@ from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import rules_of
 from secfilter.moving_values import text_of
 from secfilter.moving_window import Arrival, HeldLimits
+from secfilter.remembered import Remembered
 from tests.lanes import number_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.plans import run
@@ -100,6 +101,11 @@ def aggregations(value: Expression) -> tuple[Aggregation, ...]:
 
 def shown(node: Node, *names: str) -> Node:
     return Project(node, tuple(Column(name, AttributeRef(name)) for name in names))
+
+
+def renamed(node: Node, **names: str) -> Node:
+    """A projection that gives some attributes other names: the new name, and the old one."""
+    return Project(node, tuple(Column(new, AttributeRef(old)) for new, old in names.items()))
 
 
 def side(draw: st.DrawFn, alias: str, stream: str) -> Node:
@@ -213,8 +219,8 @@ def check(
         name: table(several, 6 * number)
         for number, (name, several) in enumerate(zip("abc", rows, strict=True))
     }
-    moving = engine(root, change)
-    # Batches in any order within a lateness of two milliseconds; the state goes through its text.
+    # Batches in any order within a lateness of two milliseconds. Each goes to one of two processes.
+    processes, stored = [Remembered(10**6), Remembered(10**6)], None
     order = sorted(
         arrivals(root, tables),
         key=lambda each: each[1].time + data.draw(st.integers(0, 2)) * 1_000,
@@ -224,16 +230,17 @@ def check(
     while order:
         size = data.draw(st.integers(1, len(order)))
         batch, order = order[:size], order[size:]
+        process = data.draw(st.sampled_from(processes))
+        moving = process.go_on("moving", stored, lambda: engine(root, change))
         for side, each in batch:
             moving.take([each], side)
         newest = max(newest, *(each.time for _, each in batch))
-        results += moving.until(newest - 2_000 - 1)
-        stored = moving.to_text()
-        moving = engine(root, change)
-        moving.restore(stored)
-        assert moving.to_text() == stored
-    results += moving.until(10**9)
-    assert moving.withheld == 0
+        results += moving.until(newest - 2_000 - 1 if order else 10**9)
+        assert moving.withheld == 0
+        stored = process.keep("moving", moving)
+        again = engine(root, change)
+        again.restore(stored)
+        assert again.to_text() == stored
     assert seen(results) == expected(tables, root, change)
     assert len({(each.instant, each.number) for each in results}) == len(results)
 

@@ -39,6 +39,7 @@ from secfilter.match_rules import match_rules
 from secfilter.matching import Matching, MatchResult
 from secfilter.moving_values import text_of
 from secfilter.moving_window import Arrival, HeldLimits
+from secfilter.remembered import Remembered
 from tests.lanes import number_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.plans import run
@@ -247,8 +248,8 @@ def test_an_engine_finds_what_trying_all_ways_finds(
 ) -> None:
     assume(is_right(node))
     tuples = table(rows)
-    matching = engine(node)
-    # Batches in any order within a lateness of two milliseconds; the state goes through its text.
+    # Batches in any order within a lateness of two milliseconds. Each goes to one of two processes.
+    processes, stored = [Remembered(10**6), Remembered(10**6)], None
     order = sorted(
         arrivals(node, tuples), key=lambda each: each.time + data.draw(st.integers(0, 2)) * 1_000
     )
@@ -257,18 +258,19 @@ def test_an_engine_finds_what_trying_all_ways_finds(
     while order:
         size = data.draw(st.integers(1, len(order)))
         batch, order = order[:size], order[size:]
+        process = data.draw(st.sampled_from(processes))
+        matching = process.go_on("matching", stored, lambda: engine(node))
         matching.take(batch)
         newest = max(newest, *(each.time for each in batch))
-        results += matching.until(newest - 2_000 - 1)
-        stored = matching.to_text()
-        matching = engine(node)
-        matching.restore(stored)
-        assert matching.to_text() == stored
-    results += matching.until(10**9)
-    assert matching.withheld == 0
+        results += matching.until(newest - 2_000 - 1 if order else 10**9)
+        assert matching.withheld == 0
+        stored = process.keep("matching", matching)
+        again = engine(node)
+        again.restore(stored)
+        assert again.to_text() == stored
     assert seen(node, results) == expected(node, tuples)
     assert len({each.lineage for each in results}) == len(results)
-    assert matching.to_text() == empty_text(matching)
+    assert stored in {None, EMPTY}
 
 
 @settings(max_examples=number_of("PATTERN_EXAMPLES", sample=60, long=2_000), deadline=None)
@@ -298,8 +300,8 @@ def test_what_comes_too_late_is_left_out_as_if_it_were_not_there(
     assert seen(node, results) == expected(node, [tuples[place] for place in sorted(in_time)])
 
 
-def empty_text(matching: Matching) -> str:
-    return f'{{"form":2,"done":{10**9},"waiting":[],"partitions":[]}}'
+# The state when all is over.
+EMPTY = f'{{"form":2,"done":{10**9},"waiting":[],"partitions":[]}}'
 
 
 def simple(pattern: Pattern, skip: Skip = NEXT_ROW, *, within_ms: int = 10) -> Match:
@@ -422,7 +424,7 @@ def test_a_row_waits_for_the_row_that_next_reads() -> None:
     # The last row waits until no row can come that is within 10 ms.
     assert matching.next_time() == 13_000
     assert [*matching.until(13_000)] == []
-    assert matching.to_text() == empty_text(matching).replace(str(10**9), "13000")
+    assert matching.to_text() == EMPTY.replace(str(10**9), "13000")
 
 
 def test_the_results_of_next_may_come_so_much_later() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from catalog.analysis import analyse_node
 from catalog.changing_parts import ChangingParts
 from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.label import Label
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -39,6 +40,7 @@ from secfilter.moving_rules import rules_of
 from secfilter.moving_totals import Total, Totals
 from secfilter.moving_values import text_of
 from secfilter.moving_window import Arrival, HeldLimits
+from tests.oracle.values import Tuple
 from tests.unit.secfilter.moving_world import (
     EXAMPLES,
     EXPENSIVE,
@@ -48,17 +50,21 @@ from tests.unit.secfilter.moving_world import (
     MORE,
     NAMES,
     PRICE,
+    REACH,
     RIGHT,
     STREAMS,
     WINDOWS,
     Given,
     aggregations,
+    arrivals,
     check,
     check_standing,
     engine,
     join,
+    renamed,
     shown,
     side,
+    table,
 )
 
 
@@ -202,7 +208,10 @@ def keyed(draw: st.DrawFn) -> Node:
     if draw(st.booleans()) and shape != "totals":
         computed = aggregations(PRICE)
     groups = Aggregate(rows, (Column("key", KEY),), computed)
-    return shown(groups, "n", "key", "total", "low") if draw(st.booleans()) else groups
+    over = draw(st.sampled_from(["nothing", "others", "new names"]))
+    if over == "new names":
+        return renamed(shown(groups, "n", "key", "total"), number="n", of="key", sum="total")
+    return shown(groups, "n", "key", "total", "low") if over == "others" else groups
 
 
 @pytest.mark.parametrize("change", [Change.UPSERT, Change.ISTREAM, Change.DSTREAM])
@@ -464,3 +473,25 @@ def test_a_state_of_one_window_in_its_first_form_is_read() -> None:
 def test_a_state_of_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="another form"):
         engine(ONE, Change.ISTREAM).restore('{"form":5}')
+
+
+def test_an_outer_join_over_a_semi_join_has_rows_without_a_witness() -> None:
+    """They are labelled as other rows: what comes with a row does not decide about it."""
+    by_key = ((AttributeRef("a.key"), AttributeRef("b.key")),)
+    semi = MovingJoin(over("a", "a"), over("a", "b"), by_key, None, JoinKind.SEMI)
+    newest = over("b", "c", MovingWindow(rows=2))
+    by_key = ((AttributeRef("a.key"), AttributeRef("c.key")),)
+    joined = MovingJoin(semi, newest, by_key, None, JoinKind.RIGHT)
+    root = shown(joined, "c.price")
+    tables: dict[str, list[Tuple]] = {"a": [], "b": table([(0, None, 1, 0), (0, None, 2, 1)], 6)}
+    moving = engine(root, Change.ISTREAM)
+    for number, each in arrivals(root, tables):
+        moving.take([each], number)
+    found = {each.row: Label(each.label[0]) for each in moving.until(9)}
+    assert found == {"1": REACH["a"] | Label.of(6), "2": REACH["a"] | Label.of(7)}
+
+
+def over(stream: str, alias: str, window: MovingWindow = MovingWindow()) -> Node:  # noqa: B008
+    """A window with attributes of its own names."""
+    columns = (Column(f"{alias}.{name}", AttributeRef(name)) for name in NAMES)
+    return Project(Moving(Source(STREAMS[stream]), window), tuple(columns))
