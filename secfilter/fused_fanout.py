@@ -51,12 +51,15 @@ def count_of(member: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What members select that give the same values, and their numbers."""
+    """What members select that give the same values, and their numbers.
+
+    `labelled` are those of the members whose results go to a labelled topic, too.
+    """
 
     number: int
     plan: FusedPlan
     members: tuple[int, ...]
-    labelled: bool
+    labelled: tuple[int, ...]
 
     @property
     def column(self) -> str:
@@ -176,7 +179,7 @@ def _shapes(runs: Sequence[QueryRun], plans: Sequence[FusedPlan]) -> list[_Shape
     for number, plan in enumerate(plans):
         alike[plan.values, plan.schema].append(number)
     return [
-        _Shape(number, plans[own[0]], tuple(own), any(runs[each].labelled for each in own))
+        _Shape(number, plans[own[0]], tuple(own), tuple(n for n in own if runs[n].labelled))
         for number, own in enumerate(alike.values())
     ]
 
@@ -217,7 +220,9 @@ def _result(shapes: Sequence[_Shape], max_bytes: int) -> Column:
         schema, value_of = shape.plan.schema, shape.value_of
         fits = text_bytes(schema, value_of) <= fn.lit(max_bytes)
         json = fn.when(fits & fn.col(_TAKEN), to_json(schema, value_of))
-        lab = fn.when(fits, encode_value(schema, value_of)) if shape.labelled else nothing
+        # Of others it would count as too large where nobody takes it.
+        inside = fits & fn.col(_MEMBER).isin([*shape.labelled])
+        lab = fn.when(inside, encode_value(schema, value_of)) if shape.labelled else nothing
         found = found.when(shape.is_its, fn.struct(json, lab, ~fits).cast(_RESULT))
     return found.otherwise(fn.struct(nothing, nothing, fn.lit(False)).cast(_RESULT))
 
