@@ -113,7 +113,12 @@ def side(draw: st.DrawFn, alias: str, stream: str) -> Node:
     made: Node = Moving(Source(STREAMS[stream]), draw(WINDOWS))
     if draw(st.booleans()):
         made = Filter(made, EXPENSIVE)
-    return Project(made, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in NAMES))
+    return named(made, alias)
+
+
+def named(node: Node, alias: str) -> Node:
+    """A relation of a stream with attributes of its own names."""
+    return Project(node, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in NAMES))
 
 
 def join(draw: st.DrawFn, left: Node, right: Node, kinds: Sequence[JoinKind], alias: str) -> Node:

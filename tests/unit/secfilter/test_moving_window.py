@@ -61,6 +61,7 @@ from tests.unit.secfilter.moving_world import (
     check_standing,
     engine,
     join,
+    named,
     renamed,
     shown,
     side,
@@ -478,8 +479,9 @@ def test_a_state_of_another_form_is_refused() -> None:
 def test_an_outer_join_over_a_semi_join_has_rows_without_a_witness() -> None:
     """They are labelled as other rows: what comes with a row does not decide about it."""
     by_key = ((AttributeRef("a.key"), AttributeRef("b.key")),)
-    semi = MovingJoin(over("a", "a"), over("a", "b"), by_key, None, JoinKind.SEMI)
-    newest = over("b", "c", MovingWindow(rows=2))
+    sides = [named(Moving(Source(STREAMS["a"]), MovingWindow()), alias) for alias in "ab"]
+    semi = MovingJoin(sides[0], sides[1], by_key, None, JoinKind.SEMI)
+    newest = named(Moving(Source(STREAMS["b"]), MovingWindow(rows=2)), "c")
     by_key = ((AttributeRef("a.key"), AttributeRef("c.key")),)
     joined = MovingJoin(semi, newest, by_key, None, JoinKind.RIGHT)
     root = shown(joined, "c.price")
@@ -489,9 +491,3 @@ def test_an_outer_join_over_a_semi_join_has_rows_without_a_witness() -> None:
         moving.take([each], number)
     found = {each.row: Label(each.label[0]) for each in moving.until(9)}
     assert found == {"1": REACH["a"] | Label.of(6), "2": REACH["a"] | Label.of(7)}
-
-
-def over(stream: str, alias: str, window: MovingWindow = MovingWindow()) -> Node:  # noqa: B008
-    """A window with attributes of its own names."""
-    columns = (Column(f"{alias}.{name}", AttributeRef(name)) for name in NAMES)
-    return Project(Moving(Source(STREAMS[stream]), window), tuple(columns))
