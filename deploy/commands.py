@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from typing import TypeVar
 
 from catalog.errors import PlatformError
 from deploy import bench, demo
@@ -41,6 +42,7 @@ from deploy.trial.command import try_query
 from deploy.weather import demo as weather
 from secadmin.cli.screen import Screen
 
+_T = TypeVar("_T")
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
 
 
@@ -104,22 +106,23 @@ def _try(options: argparse.Namespace) -> int:
     return try_query(options.query, options.data, screen, weak=options.weak, svg=options.svg)
 
 
-def _up(options: argparse.Namespace) -> int:
-    stack = Stack(
-        StackOptions(
-            state=options.state,
-            broker_port=_given(options.port, last_port(options.state), BROKER_PORT),
-            secadmin_port=_given(
-                options.secadmin_port, last_secadmin_port(options.state), SECADMIN_PORT
-            ),
-            settings=options.settings,
-            broker_heap_mb=options.broker_heap,
-            detached=True,
-            engines=options.engines or last_engines(options.state) or 1,
-            spare=last_spare(options.state) if options.spare is None else options.spare,
-        ),
-        ensure_runtime(),
+def options_of_up(options: argparse.Namespace) -> StackOptions:
+    """What `up` starts: as it is told, or else as at the last start, or else as usual."""
+    last_admin_port = last_secadmin_port(options.state)
+    return StackOptions(
+        state=options.state,
+        broker_port=_given(options.port, last_port(options.state), BROKER_PORT),
+        secadmin_port=_given(options.secadmin_port, last_admin_port, SECADMIN_PORT),
+        settings=options.settings,
+        broker_heap_mb=options.broker_heap,
+        detached=True,
+        engines=options.engines or last_engines(options.state) or 1,
+        spare=_given(options.spare, last_spare(options.state), True),
     )
+
+
+def _up(options: argparse.Namespace) -> int:
+    stack = Stack(options_of_up(options), ensure_runtime())
     stack.start()
     if options.settings is not None:
         for warning in cluster_warnings(stack.settings.kafka):
@@ -128,9 +131,9 @@ def _up(options: argparse.Namespace) -> int:
     return 0
 
 
-def _given(*ports: int | None) -> int:
-    """The first that is given; 0 is a port, too: it finds a free one."""
-    return next(port for port in ports if port is not None)
+def _given(*choices: _T | None) -> _T:
+    """The first that is given. (A port may be 0: then a free one is found.)"""
+    return next(choice for choice in choices if choice is not None)
 
 
 def _next_steps(stack: Stack) -> str:

@@ -96,7 +96,7 @@ def local_settings(
         },
         "secfilter": {
             "engines": engines,
-            **({"spare": True} if spare else {}),
+            "spare": spare,
             "master": SPARK_MASTER,
             "jars": str(jars),
             "checkpoints": str(private_folder(state / "checkpoints")),

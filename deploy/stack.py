@@ -358,9 +358,10 @@ def last_engines(state: Path) -> int | None:
     return _last_number(state, "secfilter", "engines")
 
 
-def last_spare(state: Path) -> bool:
-    """Whether the last start in that folder asked for a spare engine."""
-    return bool(_last_number(state, "secfilter", "spare"))
+def last_spare(state: Path) -> bool | None:
+    """Whether the last start in that folder asked for a spare engine; None if it did not say."""
+    last = _last_number(state, "secfilter", "spare")
+    return None if last is None else bool(last)
 
 
 def _last_number(state: Path, table: str, name: str) -> int | None:

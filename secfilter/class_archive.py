@@ -12,6 +12,10 @@ import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
+# Where the archive stands at the addresses for which it was made, engines share its memory. Else
+# Java changes all addresses in it, and each engine has a copy of its own, of 170 MB.
+_IN_PLACE = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+
 
 def archive_of(jars: Path) -> Path:
     """Where the archive is for a driver with this folder of jars, if there is one.
@@ -29,9 +33,9 @@ def reading(jars: Path | None) -> str:
     """Java's option to take classes from the archive; empty if there is none."""
     if jars is None or not archive_of(jars).exists():
         return ""
-    return f'-XX:SharedArchiveFile="{archive_of(jars)}"'
+    return f'-XX:SharedArchiveFile="{archive_of(jars)}" {_IN_PLACE}'
 
 
 def writing(archive: Path) -> str:
     """Java's option to write all classes that it has loaded into an archive when it ends."""
-    return f'-XX:ArchiveClassesAtExit="{archive}"'
+    return f'-XX:ArchiveClassesAtExit="{archive}" {_IN_PLACE}'

@@ -19,7 +19,7 @@ def at_rest(world: World) -> Iterable[Figure]:
     """Memory in GB and CPU in cores of broker, service and engines, with five stateless queries.
 
     The stream has the broker's time, as streams usually have, so its ticks come all the time. A
-    platform in the background also has a spare engine.
+    platform in the background has a spare engine, so this one has it too.
     """
     world.add_stream("resting", time="broker")
     for number in range(QUERIES):

@@ -27,8 +27,7 @@ class ProcessGroup:
 
     def memory_gb(self) -> float:
         """Their memory in GB. What processes share counts once (proportional set size)."""
-        rollups = (folder / "smaps_rollup" for folder, _ in self._members())
-        found = (_PSS.search(rollup.read_text()) for rollup in rollups)
+        found = (_PSS.search(_rollup(folder)) for folder, _ in self._members())
         return sum(int(size[1]) for size in found if size) / 2**20
 
     def pause(self) -> None:
@@ -56,3 +55,11 @@ class ProcessGroup:
     def _signal(self, number: signal.Signals) -> None:
         for group in self._groups:
             os.killpg(group, number)
+
+
+def _rollup(folder: Path) -> str:
+    """What a process has in memory; nothing if it has ended meanwhile."""
+    try:
+        return (folder / "smaps_rollup").read_text()
+    except OSError:
+        return ""

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from catalog.settings import Settings
+from deploy.__main__ import parser
+from deploy.commands import options_of_up
 from deploy.part_names import ENGINE_PREFIX, SPARE
 from deploy.processes import ManagedProcess
 from deploy.settings import merged, write_settings
 from deploy.spare import QUIET_S, SpareKeeper
-from deploy.stack import last_spare
 from deploy.stopping import stop_all
 from deploy.supervisor import Part, Supervisor
 from secfilter.life import READY_FILE
@@ -201,12 +202,21 @@ def test_there_is_none_unless_the_settings_say_so_or_if_tasks_run_elsewhere(
     assert yard.launched == []
 
 
-@pytest.mark.parametrize("spare", [False, True])
-def test_a_start_is_like_the_one_before(tmp_path: Path, spare: bool) -> None:
-    assert not last_spare(tmp_path), "there was none"
-    table = merged(_local(tmp_path), {"secfilter": {"spare": spare}})
-    settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
-    assert settings.secfilter.spare == last_spare(tmp_path) == spare
+@pytest.mark.parametrize("last", [None, False, True])
+def test_a_start_is_like_the_one_before_unless_it_is_told(
+    tmp_path: Path, last: bool | None
+) -> None:
+    if last is not None:
+        table = merged(_local(tmp_path), {"secfilter": {"spare": last}})
+        settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
+        assert settings.secfilter.spare == last
+
+    def starts_one(*option: str) -> bool:
+        return options_of_up(parser().parse_args(["up", "--state", str(tmp_path), *option])).spare
+
+    assert starts_one() == (last is not False), "without a start before there is one"
+    assert starts_one("--spare")
+    assert not starts_one("--no-spare")
 
 
 def test_what_a_killed_supervisor_has_left_ends(yard: Yard) -> None:
