@@ -39,7 +39,12 @@ def versions() -> dict[str, str]:
     node = json.loads((PROGRAMS / "kafkajs" / "package.json").read_text())["dependencies"]
     tools = next(jar for jar in read_lock()["broker"] if jar.startswith("kafka-tools-4"))
     kafka = tools.removeprefix("kafka-tools-").removesuffix(".jar")
+    jars = (PROGRAMS / "flink.xml").read_text()
+    flink = re.search(r'"flink-clients" rev="(.*?)"', jars)
+    source = re.search(r'kafka" rev="(.*?)-', jars)
+    assert flink is not None and source is not None
     return {
+        "Flink": f"{flink[1]}, with its Kafka source {source[1]}",
         "Java console consumer": kafka,
         "Java KafkaConsumer": kafka,
         "Spark": found["pyspark"],

@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 
 from deploy.console import console_command
+from deploy.environment import pyspark_jars
+from deploy.jars import find_ivy, resolve
 from deploy.runtime import Runtime, ensure_runtime
 from deploy.scenario.person import COMMAND, Person
 from deploy.stack import Stack, StackOptions
@@ -47,6 +49,7 @@ GROUPS = {
     "of-python": ("secadmin", "confluent-kafka", "kafka-python", "aiokafka"),
     "of-others": ("confluent-kafka", "java", "kafkajs", "console", "kcat"),
     "spark": ("confluent-kafka", "spark"),
+    "flink": ("confluent-kafka", "flink"),
 }
 
 
@@ -74,30 +77,39 @@ def clients(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> dict[
     if not all(map(shutil.which, ("npm", "javac", "kcat"))):
         missing("npm, javac and kcat")
     subprocess.run(["npm", "ci", "--silent"], cwd=node, check=True)
-    jars = f"{runtime.jars.broker}/*"
-    java = ["-cp", jars, "-d", str(home), str(PROGRAMS / "JavaReader.java")]
-    subprocess.run(["javac", "--release", "17", *java], check=True)
+    jars, flink = f"{runtime.jars.broker}/*", f"{flink_jars(runtime, home / 'flink')}/*"
+    for program, needs in (("JavaReader", jars), ("FlinkReader", flink)):
+        own = ["-cp", needs, "-d", str(home), str(PROGRAMS / f"{program}.java")]
+        subprocess.run(["javac", "--release", "17", *own], check=True)
 
     def python(program: str, *more: Path) -> Callable[[Path], list[str]]:
         start = f"import sys; sys.path.insert(0, {str(packages)!r}); import runpy; "
         start += f"runpy.run_path({str(PROGRAMS / program)!r}, run_name='__main__')"
         return lambda folder: [sys.executable, "-u", "-c", start, str(folder), *map(str, more)]
 
-    def by_java(folder: Path) -> list[str]:
-        path = f"{home}{os.pathsep}{jars}"
-        return [str(runtime.java), "-Xmx128m", "-cp", path, "JavaReader", str(folder), of(folder)]
+    def by_java(program: str, needs: str, heap: str) -> Callable[[Path], list[str]]:
+        start = [str(runtime.java), heap, "-cp", f"{home}{os.pathsep}{needs}", program]
+        return lambda folder: [*start, str(folder), of(folder)]
 
     return {
         "secadmin": Client(lambda folder: [str(COMMAND), "consume", str(folder)]),
         "confluent-kafka": Client(python("confluent_reader.py")),
         "kafka-python": Client(python("kafka_python_reader.py")),
         "aiokafka": Client(python("aiokafka_reader.py")),
-        "java": Client(by_java),
+        "java": Client(by_java("JavaReader", jars, "-Xmx128m")),
+        "flink": Client(by_java("FlinkReader", flink, "-Xmx512m")),
         "kafkajs": Client(lambda folder: ["node", str(node / "reader.js"), str(folder)]),
         "console": Client(lambda folder: console_command(runtime, folder, []), again=True),
         "kcat": Client(kcat(home), again=True),
         "spark": Client(python("spark_reader.py", home / "spark", runtime.jars.connector)),
     }
+
+
+def flink_jars(runtime: Runtime, folder: Path) -> Path:
+    """Flink and its Kafka source, in a folder."""
+    jars = folder / "jars"
+    resolve(runtime.java, find_ivy(pyspark_jars()), PROGRAMS / "flink.xml", folder, jars)
+    return jars
 
 
 def kcat(home: Path) -> Callable[[Path], list[str]]:
