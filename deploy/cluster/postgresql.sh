@@ -6,6 +6,8 @@ own=/var/lib/postgresql/own
 install -d -o postgres -g postgres -m 0700 "$own"
 # PostgreSQL takes a key only from its own user, and only if nobody else may read it.
 install -o postgres -g postgres -m 0600 /etc/secure-streams/* "$own"
+# The image runs the statements of this folder at its first start, as that user.
+install -o postgres -g postgres -m 0600 "$own/roles.sql" /docker-entrypoint-initdb.d/
 printf '*:*:*:replicator:%s\n' "$(cat "$own/replicator.password")" >"$own/pgpass"
 chown postgres:postgres "$own/pgpass"
 chmod 0600 "$own/pgpass"
