@@ -33,6 +33,8 @@ PUBLIC = {
     "HAPROXY": "haproxy:3.0",
 }
 """What the Dockerfile and compose.yaml are made of, by the names of their variables."""
+BUILT_SETTING = "SECURE_STREAMS_TEST_IMAGE"
+"""An image of the platform that is built already."""
 COMPOSE_SETTING, BUILD_SETTING = "SECURE_STREAMS_TEST_COMPOSE", "SECURE_STREAMS_TEST_BUILD"
 SECRET_FILE = "secret-of-a-clone"
 """A file of the folder that the image is built in, which no image may have."""
@@ -43,14 +45,9 @@ _CA = "/etc/ca.pem"
 
 def docker(*arguments: str, text: str = "") -> str:
     """Run `docker`, with `text` on its input; returns what it prints."""
-    return _run(["docker", *arguments], text, os.environ)
-
-
-def _run(command: list[str], text: str, environment: Mapping[str, str]) -> str:
-    done = subprocess.run(
-        command, input=text, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{shlex.join(command)}: {(done.stdout + done.stderr)[-2000:]}"
+    command = ["docker", *arguments]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{arguments}: {(done.stdout + done.stderr)[-2000:]}"
     return done.stdout
 
 
@@ -76,6 +73,9 @@ def require_compose() -> list[str]:
 @contextmanager
 def built_image(folder: Path, base: str) -> Iterator[str]:
     """The image of the platform, built as docs/cluster.md says, and removed at the end."""
+    if built := os.environ.get(BUILT_SETTING):
+        yield built
+        return
     source = folder / "source"
     build_wheel(source)
     private = source / ".state"
@@ -130,9 +130,16 @@ class Composed:
 
     def run(self, *arguments: str) -> str:
         """Run Compose; returns what it prints."""
+        done = self.attempt(*arguments)
+        assert done.returncode == 0, f"{arguments}: {(done.stdout + done.stderr)[-2000:]}"
+        return done.stdout
+
+    def attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Compose and return how it ended."""
         file = str(ROOT / "deploy" / "cluster" / "compose.yaml")
         command = [*self.command, "--file", file, "--project-name", self.project, *arguments]
-        return _run(command, "", {**os.environ, **self.environment})
+        environment = {**os.environ, **self.environment}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def services(self) -> list[str]:
         """The names of all services."""
@@ -150,9 +157,8 @@ class Composed:
         return self.run("exec", "-T", *chosen, service, *command)
 
     def has_file(self, service: str, path: str) -> bool:
-        """Whether a file is in the container of a service."""
-        listed = self.inside(service, "sh", "-c", f"test ! -s {path} || echo there")
-        return listed.strip() == "there"
+        """Whether a file is in the container of a service, and the container runs."""
+        return self.attempt("exec", "-T", service, "test", "-s", path).returncode == 0
 
     @contextmanager
     def terminal(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from catalog.engines import all_engines
-from deploy.cluster_files import DATA, Hosts
+from deploy.cluster_files import DATA, THERE, Hosts
 from tests.integration.cluster.composed import (
     OWNER,
     SECRET_FILE,
@@ -122,10 +122,11 @@ def in_image(image: str, *command: str, user: str = "") -> str:
 
 def test_the_image_runs_as_a_user_who_cannot_change_it(image: str) -> None:
     assert in_image(image, "id", "-u").strip() == str(OWNER)
-    inside = in_image(image, "find", "/", "-xdev", "-writable", "-not", "-type", "l")
-    writable = {line for line in inside.splitlines() if not line.startswith(("/proc", "/dev"))}
+    # It may not look into each folder, and then the command does not end with 0.
+    search = "find / -xdev -writable -not -type l 2>/dev/null; true"
+    writable = set(in_image(image, "sh", "-c", search).splitlines())
     own = {"/tmp", "/var/tmp", "/run/lock", "/home/streams", str(DATA)}
-    assert {line for line in writable if not line.startswith("/home/streams/")} <= own
+    assert {line for line in writable if not line.startswith(("/dev/", "/home/streams/"))} <= own
     assert str(DATA) in writable
 
 
@@ -140,7 +141,7 @@ def test_no_secret_is_in_the_image(image: str) -> None:
     assert "jars.lock" in names
     assert SECRET_FILE not in names
     assert not [name for name in names if name.endswith((".password", ".key"))]
-    assert "/etc/secure-streams" not in in_image(image, "ls", "-d", "/etc", "/opt/secure-streams")
+    assert not [line for line in files if line.startswith((str(THERE), str(DATA)))]
     history = docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", image)
     told = json.loads(docker("inspect", "--format", "{{json .Config.Env}}", image))
     for word in ("password", "secret=", "token"):
@@ -148,12 +149,9 @@ def test_no_secret_is_in_the_image(image: str) -> None:
         assert word not in str(told).lower()
 
 
+@pytest.mark.usefixtures("cast")
 def test_each_part_runs_as_its_user_and_sees_its_own_folder_alone(platform: Composed) -> None:
     for service in (*Hosts().kafka, *Hosts().secadmin, *all_engines(1)):
-        await_that(
-            lambda service=service: platform.container(service)["State"]["Running"],  # type: ignore[misc]
-            f"{service} runs",
-        )
         assert platform.inside(service, "id", "-u").strip() == str(OWNER)
         folder = platform.inside(service, "ls", "/etc/secure-streams").split()
         others = {"superuser.password", "replicator.password"} & set(folder)
@@ -161,6 +159,7 @@ def test_each_part_runs_as_its_user_and_sees_its_own_folder_alone(platform: Comp
         assert ("audit.key" in folder) == (service in Hosts().secadmin)
 
 
+@pytest.mark.usefixtures("cast")
 def test_the_standby_confirms_each_change(platform: Composed) -> None:
     """Step 4 of docs/cluster.md."""
     ask = ("psql", "--tuples-only", "--no-align", "--command")
