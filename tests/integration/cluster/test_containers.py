@@ -81,7 +81,9 @@ def cast(platform: Composed) -> Iterator[Cast]:
     """The first administrator logs in at the one address, and makes users, roles and streams."""
     with platform.terminal() as terminal:
         admin, ann, bob = (platform.visitor(name, terminal) for name in ("admin", "ann", "bob"))
-        admin.log_in(first_password(platform))
+        one_time = first_password(platform)
+        await_login(admin, one_time)
+        admin.log_in(one_time)
         admin.run("schema", "add", "trade", *TRADE)
         for stream in ("london", "newyork"):
             timed = ("--event-time", "ts", "--time", "data")
@@ -99,6 +101,16 @@ def cast(platform: Composed) -> Iterator[Cast]:
                 admin.run("grant", role, "READ TUPLE", "stream", stream)
             person.log_in(one_time)
         yield Cast(admin, ann, bob)
+
+
+def await_login(person: Visitor, password: str) -> None:
+    """Wait until a SecAdmin is behind the one address."""
+
+    def logged_in() -> bool:
+        arguments = ("login", person.name, "--password-stdin")
+        return person.attempt(*arguments, text=password).returncode == 0
+
+    await_that(logged_in, f"{person.name} logs in", START_S)
 
 
 def first_password(platform: Composed) -> str:
@@ -228,14 +240,7 @@ def test_all_parts_end_in_time_and_go_on_with_what_they_had(platform: Composed, 
     platform.run("up", "--detach")
 
     for person in (cast.bob, cast.admin):
-        again = ("login", person.name, "--password-stdin")
-        await_that(
-            lambda person=person, again=again: (  # type: ignore[misc]
-                person.attempt(*again, text=person.password).returncode == 0
-            ),
-            f"{person.name} logs in again",
-            START_S,
-        )
+        await_login(person, person.password)
     cast.send("newyork", "AAPL")
     await_that(
         lambda: any(
