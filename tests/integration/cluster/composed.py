@@ -151,6 +151,11 @@ class Composed:
         (found,) = json.loads(docker("inspect", identity))
         return dict(found)
 
+    def address(self, service: str) -> str:
+        """The address of a service in the network."""
+        networks = self.container(service)["NetworkSettings"]["Networks"]
+        return str(networks[f"{self.project}_streams"]["IPAddress"])
+
     def inside(self, service: str, *command: str, user: str = "") -> str:
         """Run a command in the container of a service."""
         chosen = ("--user", user) if user else ()
@@ -161,9 +166,9 @@ class Composed:
         return self.attempt("exec", "-T", service, "test", "-s", path).returncode == 0
 
     @contextmanager
-    def terminal(self) -> Iterator[str]:
+    def terminal(self, name: str = "terminal") -> Iterator[str]:
         """A container in the network for people: it has the platform's image and the CA."""
-        name = f"{self.project}-terminal"
+        name = f"{self.project}-{name}"
         address = Hosts().address
         docker(
             *("run", "--detach", "--name", name, "--network", f"{self.project}_streams"),

@@ -82,7 +82,7 @@ def cast(platform: Composed) -> Iterator[Cast]:
     with platform.terminal() as terminal:
         admin, ann, bob = (platform.visitor(name, terminal) for name in ("admin", "ann", "bob"))
         one_time = first_password(platform)
-        await_login(admin, one_time)
+        await_answer(admin, "login", "admin", "--password-stdin", text=one_time)
         admin.log_in(one_time)
         admin.run("schema", "add", "trade", *TRADE)
         for stream in ("london", "newyork"):
@@ -103,14 +103,13 @@ def cast(platform: Composed) -> Iterator[Cast]:
         yield Cast(admin, ann, bob)
 
 
-def await_login(person: Visitor, password: str) -> None:
-    """Wait until a SecAdmin is behind the one address."""
-
-    def logged_in() -> bool:
-        arguments = ("login", person.name, "--password-stdin")
-        return person.attempt(*arguments, text=password).returncode == 0
-
-    await_that(logged_in, f"{person.name} logs in", START_S)
+def await_answer(person: Visitor, *arguments: str, text: str = "") -> None:
+    """Wait until a SecAdmin that works is behind the one address."""
+    await_that(
+        lambda: person.attempt(*arguments, text=text).returncode == 0,
+        f"{person.name} gets an answer",
+        START_S,
+    )
 
 
 def first_password(platform: Composed) -> str:
@@ -224,6 +223,18 @@ def test_no_part_has_crashed(platform: Composed, cast: Cast) -> None:
     assert cast.admin.ask("health")
 
 
+def test_secadmins_at_other_addresses_are_found(platform: Composed, cast: Cast) -> None:
+    """As after an update: they are new containers, and the one address is not."""
+    parts = Hosts().secadmin
+    before = {platform.address(each) for each in parts}
+    platform.run("rm", "--stop", "--force", *parts)
+    # Others have their addresses now.
+    with platform.terminal("first"), platform.terminal("second"):
+        platform.run("up", "--detach", "--no-deps", *parts)
+        assert not before & {platform.address(each) for each in parts}
+        await_answer(cast.admin, "catalog")
+
+
 def test_all_parts_end_in_time_and_go_on_with_what_they_had(platform: Composed, cast: Cast) -> None:
     """They are stopped and removed. New containers take their volumes."""
     platform.run("stop")
@@ -239,8 +250,8 @@ def test_all_parts_end_in_time_and_go_on_with_what_they_had(platform: Composed, 
     platform.run("rm", "--force")
     platform.run("up", "--detach")
 
-    for person in (cast.bob, cast.admin):
-        await_login(person, person.password)
+    # A session and its accesses are still there.
+    await_answer(cast.bob, "accesses")
     cast.send("newyork", "AAPL")
     await_that(
         lambda: any(
