@@ -27,6 +27,8 @@ _SQLITE_OUTAGES = frozenset(
 _POSTGRESQL_OUTAGES = frozenset({"25P03"})
 # The database has become a standby, so it accepts no writes. In a reading transaction it is a bug.
 _READ_ONLY = "25006"
+# The tables are not there yet, or their owner has not given the rights to them yet.
+_NOT_MADE = frozenset({"42P01", "42501"})
 
 
 @contextmanager
@@ -42,6 +44,22 @@ def outages_translated(*, writing: bool = False) -> Iterator[None]:
     except (exc.DBAPIError, sqlite3.Error) as error:
         if _is_outage(error, writing):
             raise Unavailable("the catalog cannot be reached or is busy; try again") from error
+        raise
+
+
+@contextmanager
+def missing_tables_translated() -> Iterator[None]:
+    """Raise Unavailable if SecAdmin has not made the tables yet, or not given the rights to them.
+
+    For the first transaction of an engine alone: later such an error is a mistake of the engine.
+    """
+    try:
+        yield
+    except exc.ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) in _NOT_MADE:
+            raise Unavailable(
+                "the catalog has no tables for this engine yet: SecAdmin makes them when it starts"
+            ) from error
         raise
 
 

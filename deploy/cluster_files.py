@@ -36,7 +36,9 @@ from deploy.settings import AUDIT_USER, SPARK_MASTER, Table, engine_settings, to
 THERE = PurePosixPath("/etc/secure-streams")
 """Where each part finds its folder."""
 DATA = PurePosixPath("/var/lib/secure-streams")
-"""Where each part keeps what it writes."""
+"""Where each part of the platform keeps what it writes."""
+KAFKA_DATA = PurePosixPath("/var/lib/kafka/data")
+"""Where Kafka does: its image gives this folder, and a volume there, to Kafka's user."""
 JARS = PurePosixPath("/opt/secure-streams/jars")
 KAFKA_JARS = "/opt/kafka/libs/*"
 PORTS = Ports(users=9093, platform=9094, controller=9095)
@@ -106,7 +108,7 @@ class _Made:
         nodes = [Node(i, host, PORTS) for i, host in enumerate(self._hosts.kafka, 1)]
         # A folder of its own: a volume may have others at its top.
         files = NodeFiles(
-            Path(DATA / "kafka"), Path(THERE / "key-store.pem"), Path(THERE / "ca.pem")
+            Path(KAFKA_DATA / "kafka"), Path(THERE / "key-store.pem"), Path(THERE / "ca.pem")
         )
         users = [self._users[user] for user in (BROKER_USER, SECADMIN_USER)]
         for node in nodes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from catalog import trials
 from catalog.engines import PROBATION
+from catalog.outage import missing_tables_translated
 from catalog.pulse import beat
 from catalog.runs import Run, RunReport
 from catalog.sender_state import draining, report_drained, still_read, unfinished
@@ -52,7 +53,7 @@ class CatalogLedger:
 
     def begin(self) -> None:
         """Cancel the reports of the engine's last process: nothing runs yet. Raises Unavailable."""
-        with self._catalog.bookkeeping() as session:
+        with missing_tables_translated(), self._catalog.bookkeeping() as session:
             forget_runs(session, self._engine)
             trials.begin(session, self._engine)
         self.beat()

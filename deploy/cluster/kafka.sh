@@ -4,5 +4,5 @@ set -eu
 java @/etc/secure-streams/format.args
 exec java -Xmx1536m -XX:+UseG1GC -Djava.awt.headless=true \
     -Dlog4j2.configurationFile="${KAFKA_LOG_SETTINGS:-/opt/kafka/config/log4j2.yaml}" \
-    -Dkafka.logs.dir=/var/lib/secure-streams/logs \
+    -Dkafka.logs.dir=/var/lib/kafka/data/logs \
     -cp '/opt/kafka/libs/*' kafka.Kafka /etc/secure-streams/server.properties

@@ -115,6 +115,11 @@ def _unreached(error: httpx.HTTPError, connection: Connection) -> PlatformError:
                 f"{connection.ca_name} does not vouch for the certificate of {url} "
                 f"({cause.verify_message}); name the right CA with --ca FILE or SECADMIN_CA"
             )
+        if isinstance(cause, ssl.SSLEOFError):
+            return Unavailable(
+                f"{url} ended the connection at once: no SecAdmin works behind it yet, or it does "
+                "not speak TLS; try again, or check --server"
+            )
         if isinstance(cause, ssl.SSLError):
             return Unavailable(f"{url} does not speak TLS as it should; check --server")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

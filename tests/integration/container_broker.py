@@ -67,9 +67,12 @@ exec timeout {_LONGEST_S} java {_JAVA[0]} {_JAVA[1]} '{_JAVA[2]}' kafka.Kafka {_
 testcontainers_config.ryuk_disabled = True
 
 
-def require_image() -> str:
-    """The image's name, pulled if it is not here; without it or an engine the test is skipped."""
-    name = os.environ.get(IMAGE_SETTING) or PUBLIC_IMAGE
+def require_image(setting: str = IMAGE_SETTING, public: str = PUBLIC_IMAGE) -> str:
+    """The image's name, pulled if it is not here; without it or an engine the test is skipped.
+
+    The environment variable `setting` may name another one than the public image.
+    """
+    name = os.environ.get(setting) or public
     try:
         client = DockerClient().client
     except DockerException as error:
@@ -78,7 +81,7 @@ def require_image() -> str:
         if not client.images.list(name):
             client.images.pull(name)
     except DockerException as error:
-        missing(f"the image {name}; {IMAGE_SETTING} may name another ({error})")
+        missing(f"the image {name}; {setting} may name another ({error})")
     finally:
         client.close()
     return name

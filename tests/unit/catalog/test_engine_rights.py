@@ -15,7 +15,7 @@ from sqlalchemy.exc import ProgrammingError
 from catalog.assignments import assign, parked
 from catalog.engine_rights import give_engines_rights
 from catalog.engines import FIRST, INGEST, PROBATION
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Unavailable
 from catalog.limits import Limits
 from catalog.migrations import upgrade
 from catalog.models import Base, RunStatus, SenderRow, TopicFault
@@ -163,6 +163,16 @@ def test_each_right_on_each_column_of_each_table_is_as_the_table_here_says(
         }
         assert rights(database, account) == wanted
     assert rights(database, "stranger") == set()
+
+
+def test_an_engine_that_starts_before_secadmin_says_so(
+    postgresql: PostgresqlServer, database: Database
+) -> None:
+    """It has tables without rights first, and then none at all."""
+    with postgresql.owned_database(*ACCOUNTS) as urls:
+        for url in (database.urls["query"], urls["query"]):
+            with pytest.raises(Unavailable, match="SecAdmin makes them"):
+                CatalogLedger(Catalog(url), FIRST).begin()
 
 
 def test_what_a_version_before_gave_and_this_one_does_not_is_taken(database: Database) -> None:

@@ -16,7 +16,16 @@ import yaml
 from catalog.engines import all_engines
 from catalog.settings import Settings
 from deploy.broker_memory import DEFAULT_HEAP_MB
-from deploy.cluster_files import DATA, JARS, PORTS, POSTGRESQL_PORT, SECADMIN_PORT, THERE, Hosts
+from deploy.cluster_files import (
+    DATA,
+    JARS,
+    KAFKA_DATA,
+    PORTS,
+    POSTGRESQL_PORT,
+    SECADMIN_PORT,
+    THERE,
+    Hosts,
+)
 from deploy.cluster_files import write_cluster as write
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +37,8 @@ OURS = "secure-streams"
 IMAGES = {OURS, "apache/kafka:4.1.0", "postgres:17", "haproxy:3.0"}
 # No value of these is a secret.
 ENVIRONMENT = {"PRIMARY", "SECFILTER_READY_FILE"}
+# Where the image of PostgreSQL has its data.
+DATABASE = "/var/lib/postgresql/data"
 HOSTS = Hosts()
 SETTINGS = f"{THERE}/settings.toml"
 
@@ -76,14 +87,22 @@ def check_program(arguments: list[str], folder: Path) -> None:
         assert folder.name in HOSTS.secadmin
 
 
+def image_of(service: dict[str, Any]) -> str:
+    """The image, where no variable names another one."""
+    named = re.fullmatch(r"\$\{[A-Z_]+:-(.+)\}", service["image"])
+    assert named is not None
+    return named.group(1)
+
+
 @pytest.mark.parametrize("name", compose()["services"])
 def test_a_service_of_compose(name: str, parts: Path) -> None:
     whole, service = compose(), compose()["services"][name]
-    assert service["image"] in IMAGES
+    image = image_of(service)
+    assert image in IMAGES
     assert set(service.get("environment", {})) <= ENVIRONMENT
     assert set(service.get("depends_on", ())) <= set(whole["services"])
     assert set(service["networks"]) <= set(whole["networks"])
-    mounted = {}
+    mounted, kept = {}, {}
     for volume in service["volumes"]:
         source, target = re.fullmatch(r"(\$\{.*?\}[^:]*|[^:]+):([^:]+)(?::ro)?", volume).groups()  # type: ignore[union-attr]
         if source.startswith("${CLUSTER"):
@@ -95,12 +114,15 @@ def test_a_service_of_compose(name: str, parts: Path) -> None:
             assert mounted[target].is_file()
         else:
             assert source in whole["volumes"]
+            kept[source] = target
     for argument in service.get("entrypoint", ()):
         assert "/" not in argument or mounted[argument].is_file()
-    if service["image"] == OURS:
+    if image == OURS:
         check_program(service["command"], mounted[str(THERE)])
+        assert set(kept.values()) == {str(DATA)}
     elif name in (*HOSTS.kafka, *HOSTS.postgresql):
         assert mounted[str(THERE)].name == name
+        assert kept == {name: str(KAFKA_DATA if name in HOSTS.kafka else DATABASE)}
 
 
 def test_compose_has_every_host_and_engine() -> None:
@@ -154,10 +176,12 @@ def test_a_pod(name: str, parts: Path) -> None:
         if container["image"] == OURS:
             own = parts / volumes[mounts[str(THERE)]]["secret"]["secretName"]
             check_program(container["args"], own)
+            assert mounts[str(DATA)] in claims
         else:
             script = container["command"][-1]
             assert (CLUSTER / Path(script).name).is_file()
             assert mounts[str(Path(script).parent)] == "scripts"
+            assert mounts[str(KAFKA_DATA if labels["part"] == "kafka" else DATABASE)] in claims
 
 
 def test_kubernetes_has_every_host_and_engine() -> None:
@@ -201,7 +225,9 @@ def test_a_unit_of_systemd(file: Path, parts: Path) -> None:
     assert target == str(THERE)
     folder = parts / {"%l": "secadmin-1"}.get(Path(source).name, Path(source).name)
     assert folder.is_dir()
-    assert service["BindPaths"] == f"/var/lib/{service['StateDirectory']}:{DATA}"
+    data = KAFKA_DATA if file.stem.endswith("kafka") else DATA
+    assert service["BindPaths"] == f"/var/lib/{service['StateDirectory']}:{data}"
+    assert service["ReadWritePaths"] == f"-{data}"
     assert service["Restart"] == "always"
     assert "Environment" not in service
     program = service["ExecStart"].split()
@@ -217,11 +243,17 @@ def test_a_node_has_the_heap_for_which_its_settings_are_made() -> None:
     assert f"-Xmx{DEFAULT_HEAP_MB}m" in (CLUSTER / "kafka.sh").read_text()
 
 
+def test_a_node_keeps_its_log_where_it_keeps_its_data() -> None:
+    assert f"-Dkafka.logs.dir={KAFKA_DATA}/" in (CLUSTER / "kafka.sh").read_text()
+
+
 def test_the_image_is_made_of_the_wheel() -> None:
     text = (CLUSTER / "Dockerfile").read_text()
     copied = re.findall(r"^COPY (.+) \S+$", text, re.M)
     assert copied == ["constraints.txt dist/secure_streams-*.whl"]
     assert (ROOT / "constraints.txt").is_file()
+    sent = (ROOT / ".dockerignore").read_text().split("\n*\n")[1].split()
+    assert sent == [f"!{each}" for each in copied[0].split()]
     assert 'name = "secure-streams"' in (ROOT / "pyproject.toml").read_text()
     assert f"python -m deploy.class_archive {JARS}\n" in text
     assert SETTINGS in text

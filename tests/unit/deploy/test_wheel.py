@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +12,12 @@ import pytest
 from deploy.cluster_files import Hosts, write_cluster
 from deploy.environment import ROOT
 from tests.waiting import wait_until
+from tests.wheel import PACKAGES, build_wheel, pip
 
 # What builds it is fetched.
 pytestmark = [pytest.mark.long]
 
 START_S = 60.0
-PACKAGES = ("catalog", "secadmin", "secfilter", "deploy")
 # Files for operators, which stay in the repository.
 LEFT_OUT = ROOT / "deploy" / "cluster"
 TABLES = """
@@ -33,21 +32,9 @@ JARS = "from deploy.runtime import ensure_runtime as e; print(e().jars.connector
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built as docs/cluster.md says, and installed in a folder of its own."""
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    without = shutil.ignore_patterns("__pycache__")
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, source / package, ignore=without)
-    shutil.copy(ROOT / "pyproject.toml", source)
-    pip("wheel", "--no-deps", "-w", "dist", ".", folder=source)
-    (wheel,) = (source / "dist").glob("secure_streams-*.whl")
+    wheel = build_wheel(folder / "source")
     pip("install", "--no-deps", "--target", str(folder / "there"), str(wheel), folder=folder)
     return folder / "there"
-
-
-def pip(*arguments: str, folder: Path) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def run(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -154,6 +154,25 @@ def test_connection_refused_says_what_to_do(tmp_path: Path) -> None:
     assert one_line(result.stderr).startswith(f"error: nothing answers at {url}")
 
 
+def test_a_load_balancer_without_a_secadmin_is_told_of(tmp_path: Path) -> None:
+    """It ends each connection after the client's first words."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with server.accept()[0] as connection:
+                connection.recv(65536)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"https://127.0.0.1:{server.getsockname()[1]}"
+        result = (
+            Terminal(tmp_path / "p", Seams()).with_session(server=url).run("catalog", server=url)
+        )
+        thread.join(10)
+    assert result.exit_code == errors.Unavailable.exit_code
+    assert "no SecAdmin works behind it yet" in one_line(result.stderr)
+
+
 @pytest.mark.parametrize("status", [404, 503])
 def test_an_access_that_cannot_be_written_is_told_of_whatever_becomes_of_it(
     tmp_path: Path, status: int
