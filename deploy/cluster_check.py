@@ -19,6 +19,8 @@ from deploy.broker_memory import LONGEST_REQUEST_BYTES
 
 _TIMEOUT_S = 10.0
 _LONGEST_IDLE_MS = 600_000
+_LONGEST_TRANSACTION_MS = 60_000
+_TRANSACTION = "transaction.max.timeout.ms"
 _INNER_TOPICS = ("offsets.topic", "transaction.state.log")
 _NO_LIMIT = 2**31 - 1
 _SILENCE = "controller.socket.timeout.ms"
@@ -103,6 +105,11 @@ def dangers(settings: Mapping[str, str], users_ports: set[str]) -> Iterator[str]
         yield (
             f"connections.max.idle.ms = {idle} keeps silent connections: "
             f"set it to {_LONGEST_IDLE_MS} at most"
+        )
+    if (lasts := int(settings.get(_TRANSACTION, 0))) > _LONGEST_TRANSACTION_MS:
+        yield (
+            f"{_TRANSACTION} = {lasts} lets a sender's open transaction hold up the time of its "
+            f"stream for so long: set it to {_LONGEST_TRANSACTION_MS}"
         )
 
 

@@ -7,7 +7,6 @@ is printed is what docs/clients.md says.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,19 +19,17 @@ from pathlib import Path
 import pytest
 
 from deploy.console import console_command
-from deploy.environment import pyspark_jars
-from deploy.jars import find_ivy, resolve
 from deploy.runtime import Runtime, ensure_runtime
 from deploy.scenario.person import COMMAND, Person
 from deploy.stack import Stack, StackOptions
 from tests.clients.flow import PER_SECOND, Flow
+from tests.clients.java import PROGRAMS, compiled, flink_jars
 from tests.clients.reader import Reader
 from tests.requirements import missing
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 HERE = Path(__file__).parent
-PROGRAMS = HERE / "programs"
 BOTH = """\
 SELECT ts, n, 'one' AS stream FROM one UNION ALL SELECT ts, n, 'two' AS stream FROM two
 """
@@ -77,39 +74,26 @@ def clients(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> dict[
     if not all(map(shutil.which, ("npm", "javac", "kcat"))):
         missing("npm, javac and kcat")
     subprocess.run(["npm", "ci", "--silent"], cwd=node, check=True)
-    jars, flink = f"{runtime.jars.broker}/*", f"{flink_jars(runtime, home / 'flink')}/*"
-    for program, needs in (("JavaReader", jars), ("FlinkReader", flink)):
-        own = ["-cp", needs, "-d", str(home), str(PROGRAMS / f"{program}.java")]
-        subprocess.run(["javac", "--release", "17", *own], check=True)
+    java = compiled(runtime, "JavaReader", runtime.jars.broker, home)
+    flink = compiled(runtime, "FlinkReader", flink_jars(runtime, home / "flink"), home, heap=512)
 
     def python(program: str, *more: Path) -> Callable[[Path], list[str]]:
         start = f"import sys; sys.path.insert(0, {str(packages)!r}); import runpy; "
         start += f"runpy.run_path({str(PROGRAMS / program)!r}, run_name='__main__')"
         return lambda folder: [sys.executable, "-u", "-c", start, str(folder), *map(str, more)]
 
-    def by_java(program: str, needs: str, heap: str) -> Callable[[Path], list[str]]:
-        start = [str(runtime.java), heap, "-cp", f"{home}{os.pathsep}{needs}", program]
-        return lambda folder: [*start, str(folder), of(folder)]
-
     return {
         "secadmin": Client(lambda folder: [str(COMMAND), "consume", str(folder)]),
         "confluent-kafka": Client(python("confluent_reader.py")),
         "kafka-python": Client(python("kafka_python_reader.py")),
         "aiokafka": Client(python("aiokafka_reader.py")),
-        "java": Client(by_java("JavaReader", jars, "-Xmx128m")),
-        "flink": Client(by_java("FlinkReader", flink, "-Xmx512m")),
+        "java": Client(lambda folder: java.command(str(folder), of(folder))),
+        "flink": Client(lambda folder: flink.command(str(folder), of(folder))),
         "kafkajs": Client(lambda folder: ["node", str(node / "reader.js"), str(folder)]),
         "console": Client(lambda folder: console_command(runtime, folder, []), again=True),
         "kcat": Client(kcat(home), again=True),
         "spark": Client(python("spark_reader.py", home / "spark", runtime.jars.connector)),
     }
-
-
-def flink_jars(runtime: Runtime, folder: Path) -> Path:
-    """Flink and its Kafka source, in a folder."""
-    jars = folder / "jars"
-    resolve(runtime.java, find_ivy(pyspark_jars()), PROGRAMS / "flink.xml", folder, jars)
-    return jars
 
 
 def kcat(home: Path) -> Callable[[Path], list[str]]:

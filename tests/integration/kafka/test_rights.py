@@ -149,9 +149,12 @@ def test_a_sender_is_not_told_of_anothers_topic(parts: Parts) -> None:
         assert caught.value.args[0].code() in {DENIED_TOPIC, *unknown}
 
 
-def transactional(parts: Parts, sender: Credentials, prefix: str) -> Producer:
+def transactional(
+    parts: Parts, sender: Credentials, prefix: str, timeout_ms: int = 60_000
+) -> Producer:
     config = client_config(parts.settings, sender)
-    return Producer({**config, "transactional.id": f"{prefix}app"})
+    own = {"transactional.id": f"{prefix}app", "transaction.timeout.ms": timeout_ms}
+    return Producer({**config, **own})
 
 
 def test_a_sender_writes_in_transactions_of_its_own(parts: Parts) -> None:
@@ -168,6 +171,14 @@ def test_a_sender_writes_in_transactions_of_its_own(parts: Parts) -> None:
         with pytest.raises(KafkaException) as caught:
             transactional(parts, sender, prefix).init_transactions(10)
         assert caught.value.args[0].code() == DENIED_TRANSACTION
+
+
+def test_a_transaction_lasts_a_minute_at_most(parts: Parts) -> None:
+    sender = parts.new_writer(parts.new_topic("in."))
+    producer = transactional(parts, sender, group_prefix(sender.username), 60_001)
+    with pytest.raises(KafkaException) as caught:
+        producer.init_transactions(30)
+    assert caught.value.args[0].code() == KafkaError.INVALID_TRANSACTION_TIMEOUT
 
 
 def test_a_transaction_that_is_open_when_the_topic_is_taken_is_not_committed(parts: Parts) -> None:

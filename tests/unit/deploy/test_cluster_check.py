@@ -36,6 +36,7 @@ def test_the_embedded_brokers_are_not() -> None:
         ({"connections.max.idle.ms": "-1"}, "keeps silent connections"),
         ({"connections.max.idle.ms": "600001"}, "keeps silent connections"),
         ({"unclean.leader.election.enable": "true"}, "lets a broker lead that lacks"),
+        ({"transaction.max.timeout.ms": "900000"}, "900000 lets a sender's open transaction"),
     ],
 )
 def test_others_may_be(settings: dict[str, str], told: str) -> None:
