@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, Producer, TopicPartition
@@ -40,6 +41,15 @@ def producer_of(settings: KafkaSettings) -> Producer:
     return Producer(settings.client_config(settings.secadmin) | own)
 
 
+def asking(cluster: KafkaCluster, numbers: set[int]) -> KafkaSettings:
+    """The cluster's settings for a client that begins at these brokers.
+
+    One that is cut off still says that it leads, and a producer that knows it alone believes that.
+    """
+    places = (cluster.members[number].platform for number in sorted(numbers))
+    return replace(cluster.settings, bootstrap=",".join(f"{p.host}:{p.port}" for p in places))
+
+
 def write(producer: Producer, topic: str, *values: str) -> None:
     """Write values until all replicas in sync have them; that may take a new leader."""
     failures: list[KafkaError] = []
@@ -63,9 +73,12 @@ def leader_of(cluster: KafkaCluster, topic: str) -> Member:
 
 
 def follower_of(cluster: KafkaCluster, topic: str) -> Member:
-    """A broker that does not lead the topic."""
+    """A broker that does not lead the topic; never the first, which the platform asks to hand on.
+
+    One that is cut off hands nothing on.
+    """
     leader = leader_of(cluster, topic)
-    return next(m for m in cluster.members.values() if m is not leader)
+    return [m for m in cluster.members.values() if m is not leader][-1]
 
 
 def controller_of(cluster: KafkaCluster, _topic: str) -> Member:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -13,6 +12,7 @@ from tests.integration.cluster.hostile import POLLING, Hostile
 from tests.integration.cluster.kafka_cluster import PATIENCE_S, KafkaCluster
 from tests.integration.cluster.steps import (
     FILLER,
+    asking,
     count_as_dead,
     expect_shut_out,
     follower_of,
@@ -78,8 +78,7 @@ def test_a_broker_that_never_knew_of_a_right_proves_nothing(
         count_as_dead(whole, cut)
         # The one that is cut off would carry out what it is asked for when it is back. A grant
         # that comes late is for another test.
-        others = ",".join(f"{every[number].host}:{every[number].port}" for number in (2, 3))
-        with closing(make_parts(replace(parts.settings, bootstrap=others))) as asking_others:
+        with closing(make_parts(asking(whole, {2, 3}))) as asking_others:
             topic = made_by_the_others(asking_others.new_topic)
             credentials = made_by_the_others(lambda: asking_others.new_reader(topic))
             producer = producer_of(asking_others.settings)

@@ -14,12 +14,14 @@ from secadmin.kafka.brokers import live_brokers
 from tests.integration.cluster.kafka_cluster import NODES, KafkaCluster, Member
 from tests.integration.cluster.steps import (
     FILLER,
+    asking,
     controller_of,
     expect_read,
     expect_shut_out,
     follower_of,
     hostiles,
     leader_of,
+    producer_of,
     replenished,
     withdrawn,
     write,
@@ -88,7 +90,8 @@ def test_a_broker_fails_while_a_right_is_taken(
         undo = fault(whole, broken)
         try:
             took = withdrawn(parts, topic, credentials.username)
-            write(producer, topic, *(f"later-{number}" for number in range(20)), FILLER)
+            later = producer_of(asking(whole, others))
+            write(later, topic, *(f"later-{number}" for number in range(20)), FILLER)
             expect_shut_out(clients, at=others)
         finally:
             undo()
