@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -92,6 +93,12 @@ VALUES = {
             "user_limits",
         ),
     )
+}
+# What the repository has at its top. A test that writes a file where it runs would add another.
+AT_THE_TOP = {
+    *(*MAY_IMPORT, "docs", "tests", ".ci"),
+    *("README.md", "Makefile", "pyproject.toml", "constraints.txt"),
+    *(".gitignore", ".dockerignore"),
 }
 # Inside the languages: neither knows the other, and what both share knows neither.
 APART = {
@@ -224,3 +231,11 @@ def test_what_is_no_value_of_the_catalog_needs_the_storage() -> None:
         )
     ]
     assert needless == []
+
+
+def test_the_repository_has_only_what_is_named_at_its_top() -> None:
+    """Neither what git keeps, nor what a test has left for the next commit."""
+    options = ("--cached", "--others", "--exclude-standard", "-z")
+    listed = subprocess.run(("git", "ls-files", *options), cwd=ROOT, capture_output=True, check=True)
+    names = {Path(each).parts[0] for each in listed.stdout.decode().split("\0") if each}
+    assert names == AT_THE_TOP
