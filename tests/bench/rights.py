@@ -18,7 +18,7 @@ from tests.bench.figure import Figure, middle
 from tests.bench.settled import SETTLED_S
 from tests.bench.world import Session, World
 
-RUNS, KILLS = 15, 5
+RUNS, KILLS, NEW_QUERIES = 15, 5, 5
 
 
 def revocation(world: World) -> list[Figure]:
@@ -77,7 +77,10 @@ def _is_revoked(world: World) -> bool:
 
 
 def subscription(world: World) -> list[Figure]:
-    """From the call to the first tuple at a plain consumer, in a class that is there and a new."""
+    """From the call to the first tuple at a plain consumer, in a class that is there and a new.
+
+    A new query is measured in the same way: from the call that adds it.
+    """
     streams = ("sub1", "sub2", "sub3")
     with ExitStack() as feeds:
         for stream in streams:
@@ -96,12 +99,16 @@ def subscription(world: World) -> list[Figure]:
             _grant(world, role, read)
             time.sleep(SETTLED_S)
             settled.append(_first_tuple_s(world, role))
+        world.grant("ADMIN", "stream", "sub1", "READ TUPLE")
+        added = [_first_result_s(world, number) for number in range(1, 1 + NEW_QUERIES)]
     # One batch, as long as it may be, and three seconds.
     short, long = ((1 + SPREAD) * ms / 1000 + 3 for ms in (Pace().new_ms, Pace().query_ms))
     return [
         middle("subscribe to an existing class, to the first tuple", existing, "s", 2.0),
         middle("subscribe to a new class, to the first tuple", new, "s", short),
         middle("the same of a query that has not changed for minutes", settled, "s", long),
+        middle("a new query, from its call to its first result", added, "s", 5.0),
+        Figure("a new query, the slowest", max(added), "s"),
     ]
 
 
@@ -112,6 +119,17 @@ def _grant(world: World, role: str, streams: Sequence[str]) -> Session:
     for stream in streams:
         world.grant(role, "stream", stream, "READ TUPLE")
     return user
+
+
+def _first_result_s(world: World, number: int) -> float:
+    """Of a query that the administrator adds and subscribes to; each has a condition of its own."""
+    query = f"added{number}"
+    started = time.monotonic()
+    world.add_query(query, f"SELECT n FROM sub1 WHERE n > -{number}")
+    consumer = world.subscriber(world.admin, query)
+    took = first_arrival(consumer) - started
+    consumer.close()
+    return took
 
 
 def _first_tuple_s(world: World, role: str) -> float:

@@ -8,12 +8,12 @@ from typing import Any
 from fastapi import APIRouter
 
 from catalog.analysis import analyse
-from catalog.stored_form import to_stored
 from secadmin.control import queries, query_check, query_views
 from secadmin.control.plan_text import Language, plan_text
 from secadmin.control.query_definition import QueryDefinition
 from secadmin.service.answers import attributes_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.plan_form import shown_form
 from secadmin.service.requests import QueryBody
 
 router = APIRouter(prefix="/queries", tags=["queries"])
@@ -62,7 +62,7 @@ def _checked(name: str, output: query_check.CheckedOutput) -> dict[str, Any]:
     return {
         "name": name,
         "attributes": attributes_of(output.plan.schema),
-        "plan": to_stored(output.plan.plan),
+        "plan": shown_form(output.plan.plan),
         "tasks": output.tasks,
         "reads": output.reads,
         "keeps_state": output.plan.keeps_state,
@@ -97,7 +97,7 @@ def show_plan(
         "outputs": [
             {
                 "name": output,
-                "plan": to_stored(shown.plan),
+                "plan": shown_form(shown.plan),
                 "attributes": attributes_of(analyse(shown.plan).schema),
                 "placement": shown.placement.value,
             }

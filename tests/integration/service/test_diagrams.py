@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 
 from tests.integration.service.conftest import Api, add_stream
@@ -63,6 +65,8 @@ def test_a_diagram_with_times_in_seconds(admin: Api, fresh: Fresh) -> None:
 
     plan = admin.get(f"/queries/{query}/plan")
     assert "text" not in plan
+    # Streams have numbers within the plan: no id of the catalog.
+    assert set(re.findall(r'"object_id": (\d+)', json.dumps(plan))) == {"1"}
     sql = admin.get(f"/queries/{query}/plan", language="sql")
     assert sql["outputs"] == plan["outputs"]
     first, second = sql["text"].split("-- output ")[1:]
