@@ -16,6 +16,11 @@ def system_time() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+def epoch_ms(at: datetime) -> int:
+    """A time as the catalog stores it, in ms since 1970."""
+    return round(at.replace(tzinfo=UTC).timestamp() * 1_000)
+
+
 class SteadyClock:
     """Follows the system's clock when it is set forward, and ignores it when it is set back.
 

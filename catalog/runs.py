@@ -99,7 +99,9 @@ class FanOutClass:
     """One delivery topic and the rule for what it takes. The other fields are those of `Delivery`.
 
     `id` is that of the class in the catalog. It is never used again. State that is kept for each
-    class (`QueryRun.viewers`) goes by it.
+    class (`QueryRun.viewers`) goes by it. `begins` is {topic: {partition: offset}} of the lab
+    topics when the class's topic was made, at `made_ms` (since 1970 UTC). That never changes. All
+    that comes later is for the class.
     """
 
     topic: str
@@ -108,6 +110,8 @@ class FanOutClass:
     beyond: Clearance | None = None
     id: int = 0
     ways: tuple[Clearance, ...] = ()
+    begins: Mapping[str, Mapping[str, int]] = field(default_factory=dict, compare=False)
+    made_ms: int = field(default=0, compare=False)
 
     @property
     def delivery(self) -> Delivery:

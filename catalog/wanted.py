@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.backfills import WantedBackfill, wanted_backfills
 from catalog.categories import next_category, source_categories
+from catalog.clock import epoch_ms
 from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
@@ -432,14 +433,20 @@ def _fan_out(
     clearance = clauses.cleared(delivery.clearance).cut_to(reached)
     if clearance.bits == 0 and not output.public:
         return None
+    made_ms = 0 if row.opened_at is None else epoch_ms(row.opened_at)
+    shown = FanOutClass(
+        *(row.topic, clearance, row.weak),
+        id=row.id,
+        begins=row.starting_offsets or {},
+        made_ms=made_ms,
+    )
     if delivery.beyond is None:
         # Each way keeps its place, also one that sees nothing.
-        ways = tuple(clauses.cleared(way).cut_to(reached) for way in delivery.ways)
-        return FanOutClass(row.topic, clearance, row.weak, id=row.id, ways=ways)
+        return replace(
+            shown, ways=tuple(clauses.cleared(way).cut_to(reached) for way in delivery.ways)
+        )
     beyond = clauses.cleared(delivery.beyond).cut_to(reached)
-    if clearance.bits & ~beyond.bits == 0:
-        return None
-    return FanOutClass(row.topic, clearance, row.weak, beyond, row.id)
+    return replace(shown, beyond=beyond) if clearance.bits & ~beyond.bits else None
 
 
 def _read_by_others(session: Session) -> Mapping[int, frozenset[int]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from secfilter.background import Task, in_thread
 from secfilter.backlog import in_microbatches, of_one_partition
 from secfilter.beside import fed_by, side_name
 from secfilter.checkpoint import Checkpoint, Checkpoints
+from secfilter.class_beginnings import TakenUp, takes_up
 from secfilter.going_on import GoingOn, layout_of, owners_of, shape_of
 from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
@@ -83,6 +85,8 @@ class Engine:
     built: dict[str, Built] = field(default_factory=dict)
     # The executors that its cluster has lost, or None if Spark is one process.
     lost: LostExecutors | None = None
+    # Seconds since 1970.
+    clock: Callable[[], float] = time.time
 
     @property
     def repeats(self) -> bool:
@@ -100,9 +104,13 @@ class Engine:
         with self._locked(run) as (lock, seated):
             self._copy_states(seated)
             checkpoint, lost = self._checkpoint(seated)
+            if takes_up(seated):
+                checkpoint = self.taken_up.begin(seated, checkpoint, self.clock() * 1000)
             began = checkpoint.committed()
             batch_ms = self.pace.real_time_ms(run, settled=settled)
             query = self._start(seated, checkpoint, batch_ms)
+            if takes_up(seated):
+                self.taken_up.note(seated)
         counted = {LOST: lost, ANEW: int(checkpoint.anew)}
         leftovers = self.leftovers_of(query)
         running = RunningQuery(
@@ -117,12 +125,13 @@ class Engine:
     def running_side(self, run: Run) -> RunningQuery:
         """As `running`, for a side run: one that has begun goes on there. Raises as `running`.
 
-        That of a query begins at the ends of what it reads. What it withholds, its main run
-        withholds and counts too.
+        That of a query begins at the ends of what it reads, or where its first new class begins.
+        What it withholds, its main run withholds and counts too.
         """
         with self._locked(run) as (lock, _):
             if isinstance(run, QueryRun):
-                run = self._begun_side(run)
+                ends = partial(self._ends, owners_of(run))
+                run = self.taken_up.begin_side(run, ends, self.clock() * 1000)
             checkpoint, lost = self._checkpoint(run)
             if isinstance(run, QueryRun):
                 self.sides.note(run.name, fed_by(run))
@@ -131,12 +140,8 @@ class Engine:
         leftovers = self.leftovers_of(query)
         return RunningQuery(query, leftovers, began=began, counted={LOST: lost}, lock=lock)
 
-    def _begun_side(self, run: QueryRun) -> QueryRun:
-        if self.sides.unfinished(run.name):
-            return run
-        self.sides.finish(run.name)
-        ends = self.positions.ends(owners_of(run))
-        return replace(run, starting_offsets={t: written(each) for t, each in ends.items()})
+    def _ends(self, topics: Collection[str]) -> Offsets:
+        return {topic: written(each) for topic, each in self.positions.ends(topics).items()}
 
     def leftovers_of(self, query: StreamingQuery) -> Leftovers:
         """What the query's tasks and its producer may still write after its end."""
@@ -158,6 +163,11 @@ class Engine:
     def sides(self) -> SideNotes:
         """What is kept of side runs."""
         return SideNotes(self.checkpoints)
+
+    @property
+    def taken_up(self) -> TakenUp:
+        """Which topics the queries have begun to feed."""
+        return TakenUp(self.checkpoints, self.sides, self.positions.starting)
 
     def _copy_states(self, run: Run) -> None:
         """Make the copies with which other runs begin, or the one with which this one begins.

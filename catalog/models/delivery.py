@@ -19,9 +19,9 @@ class DeliveryClass(Base):
     that this one covers. A whole class has None. `ways` has the clearances of single roles
     where only these count (`catalog.delivery`), or None. A class is fed from when its topic exists
     (`opened_at`); a closed one is never fed or opened again, and its topic is deleted since
-    `removed_at`. One that runs apart (`Placement.APART`) begins at `starting_offsets`, {topic:
-    {partition: offset}} of the lab topics when its topic was made. If it runs in an engine of its
-    level, it has an execution of its own there (`catalog.level_engines`).
+    `removed_at`. It begins at `starting_offsets`, {topic: {partition: offset}} of the lab topics
+    when its topic was made. If it runs in an engine of its level, it has an execution of its own
+    there (`catalog.level_engines`).
 
     One that `backfills` has older results for one access alone (`catalog.backfills`). It has an
     execution of its own until that has ended.

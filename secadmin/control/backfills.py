@@ -25,6 +25,7 @@ from catalog.backfills import (
     state_of,
     unended_backfills,
 )
+from catalog.clock import epoch_ms
 from catalog.delivery_classes import only_appends, shares_results
 from catalog.errors import Conflict, Denied, InvalidInput, NotFound
 from catalog.limits import Limits
@@ -117,7 +118,7 @@ def begin(
             class_id=made.id,
             access_id=wanted.access.id,
             since=since,
-            after_ms=None if before is None else _ms(since),
+            after_ms=None if before is None else epoch_ms(since),
             ends_at=_ends_at(work.session, wanted, work.change.now),
         )
         if row.ends_at <= work.change.now:
@@ -167,10 +168,6 @@ def _read_before(session: orm.Session, wanted: _Wanted) -> timedelta | None:
         session.get_one(StreamRow, each.object_id).max_ahead_ms for each in sources(wanted.plan)
     )
     return timedelta(milliseconds=memory_ms + ahead_ms + CLOCKS_MS)
-
-
-def _ms(at: datetime) -> int:
-    return round(at.replace(tzinfo=UTC).timestamp() * 1_000)
 
 
 def _store(platform: Platform, work: Work, wanted: _Wanted, begins: Offsets) -> DeliveryClass:

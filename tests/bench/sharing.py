@@ -54,7 +54,7 @@ class _Bench:
     def with_queries(self, *names: str) -> list[float]:
         """The CPU seconds that each of several equal backlogs takes with these queries."""
         for name in self._topics.keys() - set(names):
-            self._world.admin.call("DELETE", f"/queries/{name}")
+            self._world.remove_query(name)
             del self._topics[name]
         for name in names:
             if name not in self._topics:

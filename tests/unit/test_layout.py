@@ -236,6 +236,8 @@ def test_what_is_no_value_of_the_catalog_needs_the_storage() -> None:
 def test_the_repository_has_only_what_is_named_at_its_top() -> None:
     """Neither what git keeps, nor what a test has left for the next commit."""
     options = ("--cached", "--others", "--exclude-standard", "-z")
-    listed = subprocess.run(("git", "ls-files", *options), cwd=ROOT, capture_output=True, check=True)
+    listed = subprocess.run(
+        ("git", "ls-files", *options), cwd=ROOT, capture_output=True, check=True
+    )
     names = {Path(each).parts[0] for each in listed.stdout.decode().split("\0") if each}
     assert names == AT_THE_TOP

@@ -278,6 +278,7 @@ class Deployment:
                 topic=class_.topic,
                 clearance=Label(class_.clearance.bits).to_wire(),
                 weak=False,
+                starting_offsets={topic: dict(of) for topic, of in class_.begins.items()},
                 opened_at=change.now,
             )
         )

@@ -1,4 +1,4 @@
-"""New classes and readers of a query whose batches are long: fed at once, and miss nothing."""
+"""New classes and readers of a query whose batches are long: fed soon, and miss nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from catalog.plan import Source
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.topics import out_topic
 from secfilter.beside import side_name
+from secfilter.going_on import owners_of
+from secfilter.kafka_options import written
 from secfilter.pace import Pace
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at
@@ -37,7 +39,10 @@ def with_class(plane: Plane, run: QueryRun) -> QueryRun:
     """The run with one more class, whose topic is new."""
     topic = out_topic(run.output.name, f"n{len(run.classes)}")
     plane.topics(topic)
-    return with_output(run, classes=(*run.classes, FanOutClass(topic, Clearance.of(0))))
+    ends = plane.engine_of("query").positions.ends(owners_of(run))
+    begins = {read: written(each) for read, each in ends.items()}
+    made = FanOutClass(*(topic, Clearance.of(0)), begins=begins, made_ms=round(time.time() * 1_000))
+    return with_output(run, classes=(*run.classes, made))
 
 
 def last_of(run: QueryRun) -> str:
@@ -60,7 +65,7 @@ def begin(plane: Plane, notes: Notes, partitions: int = 1) -> tuple[IngestStream
     return stream, run
 
 
-def test_new_classes_and_readers_get_all_from_when_they_are_told_to_be_fed(
+def test_new_classes_get_all_since_they_were_made_and_readers_since_they_are_told_to_be_fed(
     plane: Plane, notes: Notes, until: Until
 ) -> None:
     stream, run = begin(plane, notes, partitions=2)
@@ -70,9 +75,9 @@ def test_new_classes_and_readers_get_all_from_when_they_are_told_to_be_fed(
     promised: dict[str, int] = {}
     for _ in range(2):
         run = with_class(plane, run)
+        promised[last_of(run)] = feed.count
         notes.wanted = (run,)
         until(lambda run=run: notes.feeds(run))  # type: ignore[misc]
-        promised[last_of(run)] = feed.count
         until(lambda run=run: has_any(plane, last_of(run)))  # type: ignore[misc]
         assert sides.unfinished(side), "the main run is still in its batch"
     run = with_output(run, labelled=True)
@@ -130,9 +135,9 @@ def test_what_a_side_run_had_not_delivered_is_delivered_after_a_crash(
     deployment.await_running()
     feed = Feed(plane, stream.senders[0].topic)
     more = with_class(plane, run)
+    promised = feed.count
     deployment.add_class(more)
     until(lambda: deployment.feeds(more))
-    promised = feed.count
     until(lambda: has_any(plane, last_of(more)))
     assert deployment.sides.unfinished(side_name(run.name)), "the main run is still in its batch"
     # Or it would be suspected, and run elsewhere first.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catalog.clearance import Clearance
+from catalog.clock import epoch_ms
 from catalog.delivery import Delivery
 from catalog.engines import FIRST
 from catalog.independent_senders import count_user
@@ -209,6 +210,23 @@ def test_only_open_classes_are_fed(filled: Filled) -> None:
     filled.delivery("out1", "closed", Label.of(0).to_wire(), closed_at=START)
     (fed,) = filled.query("out1").classes
     assert (fed.topic, fed.clearance, fed.weak) == ("out.out1.open", Clearance.of(0), True)
+
+
+@pytest.mark.parametrize("beyond", [None, Label.of(1).to_wire()])
+def test_a_class_begins_where_its_topic_was_made(filled: Filled, beyond: str | None) -> None:
+    at = {"lab.in1": {"0": 9}}
+    filled.delivery("out1", "open", Label.of(0).to_wire(), beyond=beyond, starting_offsets=at)
+    (fed,) = filled.query("out1").classes
+    assert (fed.begins, fed.made_ms) == (at, epoch_ms(START))
+
+
+def test_where_a_class_begins_restarts_no_run(filled: Filled) -> None:
+    row = filled.delivery("out1", "open", Label.of(0).to_wire())
+    before = filled.query("out1")
+    filled.world.edit(DeliveryClass, row.id, starting_offsets={"lab.in1": {"0": 9}})
+    after = filled.query("out1")
+    assert after.classes[0].begins and not before.classes[0].begins
+    assert after == before and fingerprint(after) == fingerprint(before)
 
 
 @pytest.mark.parametrize("clearance", ["0", Label.of(500).to_wire(), "", "garbage"])

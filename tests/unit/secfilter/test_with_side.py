@@ -1,8 +1,8 @@
-"""A main run and its side run, whatever the timing: what is told to be fed misses nothing."""
+"""A main run and its side run, whatever the timing: a class misses nothing since it was made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from catalog.runs import FanOutClass, FedOutput, QueryRun, Run, RunReport, finge
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
 from secfilter.beside import fed_by, feed_all, lacking, side_name, side_run
+from secfilter.class_beginnings import moved_back
 from secfilter.kafka_options import Offsets
 from secfilter.pace import Pace
 from secfilter.query_with_side import QueryWithSide
@@ -32,10 +33,17 @@ _PARTITIONS = ("0", "1")
 # Longer than a failed start waits at most, and than a batch is waited for.
 _LONG_S = 100.0
 _NAME = "query-9"
+NOWHERE: Mapping[str, Mapping[str, int]] = {}
 
 
-def run_of(*classes: str, labelled: bool = False) -> QueryRun:
-    fed = tuple(FanOutClass(topic, Clearance.of(0)) for topic in classes)
+def run_of(
+    *classes: str, labelled: bool = False, made: Mapping[str, Mapping[str, int]] = NOWHERE
+) -> QueryRun:
+    """A run with these classes. `made` has the ends of the log when each one was made."""
+    fed = tuple(
+        FanOutClass(topic, Clearance.of(0), begins={"lab.s": made.get(topic, {})})
+        for topic in classes
+    )
     plan, reaches = whole(Source(_STREAM)), {1: Label.of(0)}
     return QueryRun(_NAME, plan, (FedOutput(_STREAM, fed, labelled),), Label.of(0), {}, reaches)
 
@@ -77,6 +85,8 @@ class Log:
     delivered: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     committed: dict[str, Offsets] = field(default_factory=dict)
     noted: frozenset[str] = frozenset()
+    # What the main run has begun to feed; None before its first start.
+    taken: frozenset[str] | None = None
 
     def unfinished(self, name: str) -> frozenset[str]:
         assert name == side_name(_NAME)
@@ -111,6 +121,8 @@ class World:
     reports: list[RunReport] = field(default_factory=list)
     # Of each topic that was told to be fed: the ends of the log then.
     fed_from: dict[str, dict[str, int]] = field(default_factory=dict)
+    # Of each class: the ends of the log when it was made.
+    made_at: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.begin_engine()
@@ -135,12 +147,17 @@ class World:
     def start(self, run: Run, _settled: bool) -> FakeQuery:
         assert isinstance(run, QueryRun)
         began = self.log.committed.setdefault(run.name, {"lab.s": dict.fromkeys(_PARTITIONS, 0)})
-        return self._query(run, began)
+        if self.log.taken is not None:
+            began = moved_back(began, run.classes, self.log.taken | self.log.noted, 0)
+            self.log.committed[run.name] = began
+        query = self._query(run, began)
+        self.log.taken = fed_by(run)
+        return query
 
     def start_side(self, run: Run) -> FakeQuery:
         assert isinstance(run, QueryRun)
-        if not self.log.noted:
-            self.log.committed[run.name] = {"lab.s": dict(self.log.ends)}
+        at = self.log.committed[run.name] if self.log.noted else {"lab.s": dict(self.log.ends)}
+        self.log.committed[run.name] = moved_back(at, run.classes, self.log.noted, 0)
         self.log.noted |= fed_by(run)
         return self._query(run, self.log.committed[run.name])
 
@@ -154,7 +171,9 @@ class World:
 
     @property
     def wanted(self) -> QueryRun | None:
-        return None if self.stands else run_of(*self.classes, labelled=self.labelled)
+        if self.stands:
+            return None
+        return run_of(*self.classes, labelled=self.labelled, made=self.made_at)
 
     def report(self, report: RunReport) -> bool:
         self.reports.append(report)
@@ -180,6 +199,7 @@ class World:
     def open_class(self) -> None:
         self.made += 1
         self.classes = (*self.classes, f"class-{self.made}")
+        self.made_at[self.classes[-1]] = dict(self.log.ends)
 
     def close_class(self) -> None:
         if self.classes:
@@ -210,10 +230,14 @@ class World:
                 query.end_batch()
 
     def missed(self) -> dict[str, set[tuple[str, int]]]:
-        """What each topic did not get of what came once it was told to be fed."""
+        """What each class did not get of what came since it was made.
+
+        Of lab.<output> it is what came once that was told to be fed.
+        """
+        begins = {t: self.made_at.get(t, since) for t, since in self.fed_from.items()}
         promised = {
             topic: {(p, o) for p in _PARTITIONS for o in range(since[p], self.log.ends[p])}
-            for topic, since in self.fed_from.items()
+            for topic, since in begins.items()
         }
         got = self.log.delivered
         return {t: lost for t, all_ in promised.items() if (lost := all_ - got.get(t, set()))}
@@ -278,7 +302,7 @@ _OFTEN = ("step", "step", "step", "send to 0", "open", "the main run delivers 0"
 
 @settings(max_examples=600, deadline=None, suppress_health_check=[*HealthCheck])
 @given(st.lists(st.sampled_from([*ACTIONS, *_OFTEN]), min_size=10, max_size=50))
-def test_each_topic_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) -> None:
+def test_each_class_gets_all_since_it_was_made(names: list[str]) -> None:
     world = World()
     world.step()
     for name in names:
@@ -316,6 +340,58 @@ def test_a_new_class_is_fed_while_the_main_run_goes_on() -> None:
     world.step()
     assert side.over, "the main run began where the side run had begun"
     assert [each.topic for each in world.running(_MAIN)[0].run.classes] == ["first", "class-1"]
+
+
+def made_before_it_is_seen() -> World:
+    """A class is made, and a tuple comes before the engine sees the class."""
+    world = World()
+    world.step()
+    ACTIONS["send to 0"](world)
+    world.open_class()
+    ACTIONS["send to 0"](world)
+    return world
+
+
+def test_a_side_run_begins_where_its_class_was_made() -> None:
+    world = made_before_it_is_seen()
+    world.step()
+    (side,) = world.running(_SIDE)
+    assert side.began == {"lab.s": {"0": 1, "1": 0}}
+
+
+def test_a_side_run_that_has_begun_goes_back_to_where_a_further_class_was_made() -> None:
+    world = new_class()
+    (side,) = world.running(_SIDE)
+    world.open_class()
+    ACTIONS["send to 0"](world)
+    side.flow("0")
+    side.end_batch()
+    for _ in range(3):
+        world.step()
+    (again,) = world.running(_SIDE)
+    assert [each.topic for each in again.run.classes] == ["class-1", "class-2"]
+    assert again.began == {"lab.s": {"0": 1, "1": 0}}
+
+
+def test_a_main_run_that_takes_up_a_class_without_a_side_run_goes_back_to_where_it_was_made() -> (
+    None
+):
+    world = made_before_it_is_seen()
+    (main,) = world.running(_MAIN)
+    main.flow("0")
+    main.end_batch()
+    main.crash()
+    world.step(_LONG_S)
+    world.step(_LONG_S)
+    (again,) = world.running(_MAIN)
+    assert again.began == {"lab.s": {"0": 1, "1": 0}}
+    assert not world.running(_SIDE)
+    again.flow("0")
+    again.end_batch()
+    again.crash()
+    world.step(_LONG_S)
+    world.step(_LONG_S)
+    assert world.running(_MAIN)[0].began == {"lab.s": {"0": 2, "1": 0}}, "it has taken it up"
 
 
 def test_an_output_that_others_begin_to_read_is_written_by_the_side_run() -> None:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select, update
 
 from catalog.errors import Unavailable
-from catalog.models import AccessTopic, DeliveryClass, Withdrawal
+from catalog.models import AccessTopic, DeliveryClass, OutputInput, Withdrawal
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment
 from secadmin.kafka.access import PrincipalsOf
@@ -162,6 +162,9 @@ def test_a_smaller_class_gets_its_topic_while_the_larger_one_is_fenced(place: Pl
         def open_classes(self, retention_ms: Mapping[str, int]) -> None:
             self.opened.set()
 
+        def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+            return {topic: {"0": 4} for topic in topics}
+
         def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
             assert self.opened.wait(20)
             super().withdraw(principals_of, banned)
@@ -185,3 +188,39 @@ def test_a_smaller_class_gets_its_topic_while_the_larger_one_is_fenced(place: Pl
     Alignment(place.catalog, kafka, Locks(), place.catalog.clock).align(topics)
     assert kafka.withdrawn.keys() == {before}
     assert kafka.allowed.keys() == {place.topic(access)}
+
+
+class Opening(Kafka):
+    """Opens classes; the lab topics end at 4, or cannot be asked."""
+
+    def __init__(self, *, asked: bool) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def open_classes(self, retention_ms: Mapping[str, int]) -> None:
+        assert retention_ms
+
+    def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        if not self.asked:
+            raise Unavailable("Kafka does not serve the topic")
+        return {topic: {"0": 4} for topic in topics}
+
+    def allow_read(self, principals_of: PrincipalsOf) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_new_class_begins_at_the_ends_of_what_its_query_reads(place: Place, asked: bool) -> None:
+    """If they cannot be asked, it is open all the same: nobody waits for a topic at fault."""
+    for name in ("in1", "in2"):
+        read = place.world.get_object(f"stream {name}").id
+        output = place.world.get_object("output out1").id
+        place.world.add(OutputInput(output_id=output, relation_id=read))
+    place.access()
+    topics = place.settle()
+    Alignment(place.catalog, Opening(asked=asked), Locks(), place.catalog.clock).align(topics)
+    with place.catalog.read() as session:
+        (made,) = session.scalars(select(DeliveryClass))
+        assert made.opened_at is not None
+        begins = made.starting_offsets
+    assert begins == ({"lab.in1": {"0": 4}, "lab.in2": {"0": 4}} if asked else None)
