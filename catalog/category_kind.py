@@ -21,7 +21,7 @@ class CategoryKind(StrEnum):
     ROLE_CLAUSE = "role clause"
     """One clause of the role expressions of a stream's tuples (`catalog.role_clauses`)."""
     ROLE = "role"
-    """A role that a clause names. It stands in no label, except in floors (`catalog.floors`)."""
+    """A role that a clause names. It is in no label, except in floors (`catalog.floors`)."""
     COMPANY = "company"
     """A company of a conflict class (`catalog.conflict_class`)."""
     TRUSTED = "trusted"

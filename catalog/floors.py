@@ -118,7 +118,7 @@ def not_applied(session: orm.Session, stream: int) -> Label:
 def let_carry(session: orm.Session, stream: int, categories: Label) -> None:
     """Add these categories to those that floors bring into the stream. Call it inside a change.
 
-    A role's category then stands in labels, so it is given by itself, as a company's is.
+    A role's category is then in labels, so it is given by itself, as a company's is.
     """
     bits: Sequence[int] = categories.categories()
     session.add_all(FloorCategory(stream_id=stream, bit=bit, applied=False) for bit in bits)

@@ -161,7 +161,7 @@ class OperatorLimits:
     window_rows: int | None = None
 
     def refusal(self, use: Use) -> str | None:
-        """Why the role does not allow this operator, to stand behind its name, or None."""
+        """Why the role does not allow this operator, to be put behind its name, or None."""
         if self.operators is not None and use.operator not in self.operators:
             return f"does not allow the operator {use.operator}"
         if use.endless and (self.window_ms is not None or self.window_rows is not None):

@@ -1,4 +1,4 @@
-"""Where the fan-out by delivery class stands in a run."""
+"""Where the fan-out by delivery class is in a run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Placement(StrEnum):
     each class has a run of its own, which reads nothing but what the class may see (semantics
     `isolated`: the replicated query processors of 001 §2). ROLES: a class gets what the plan gives
     over the tuples that each of its roles may see alone, merged (semantics `exact`: exact match,
-    000 §5.2.1). Where no result depends on other tuples, this stands behind the plan, as SINK: a
-    result goes to who may see all that went into it by one role. Elsewhere it stands above the
+    000 §5.2.1). Where no result depends on other tuples, this is behind the plan, as SINK: a
+    result goes to who may see all that went into it by one role. Elsewhere it is above the
     sources, with a view for each role.
     """
 

@@ -2,7 +2,7 @@
 
 Each clause of a role expression is one category, so a tuple is visible exactly if its label is
 within the clearance, as with every other category. Nobody is granted a clause. Each role that is
-named in an expression has a category of its own, which stands in no label, and whoever has the role
+named in an expression has a category of its own, which is in no label, and whoever has the role
 active holds it. The *rights* of a subject are the categories that it holds by grants and by roles;
 its clauses follow from them. So a clause that comes later belongs at once to all rights with one of
 its roles, and rights are compared without knowing what clauses there will be.

@@ -86,7 +86,7 @@ class RoleExpression:
 def read_role_expression(text: str, position: Position | None = None) -> RoleExpression:
     """Read an expression. Raises InvalidInput that says what is wrong, and at which character.
 
-    `position` is where the text stands in a larger text.
+    `position` is where the text is in a larger text.
 
     >>> str(read_role_expression("doctor & (nurse | doctor)"))
     'doctor'
@@ -112,7 +112,7 @@ def _written(role: str) -> str:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a text from left to right. `at` never stands on a blank."""
+    """Reads a text from left to right. `at` is never at a blank."""
 
     text: str
     position: Position | None
@@ -139,7 +139,7 @@ class _Reader:
             found = found & operand if mark == "&" else found | operand
             other = {"&": "|", "|": "&"}[mark]
             if self.text.startswith(other, self.at):
-                raise self.error("stands beside the other operator; write parentheses")
+                raise self.error("is beside the other operator; write parentheses")
         return found
 
     def operand(self, depth: int) -> RoleExpression:

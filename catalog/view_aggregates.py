@@ -155,7 +155,7 @@ class _Rewriting:
             case Unnest(below):
                 inner, restricted = self.node(below)
                 if restricted.functions or restricted.tuples_hidden:
-                    # How often a tuple counts in an aggregate tells of it alone.
+                    # How often a tuple counts in an aggregate reveals it alone.
                     raise InvalidInput(
                         "your roles' policies show parts of this stream in aggregates only, where "
                         "each tuple counts once; leave UNNEST out"
@@ -238,7 +238,7 @@ class _Rewriting:
 def _matches(node: Match, below: _Restricted, event_time: str) -> tuple[Node, _Restricted]:
     """A pattern: restricted attributes are only in aggregates of MEASURES.
 
-    A condition over one would tell of single tuples. So would the difference of two groups that
+    A condition over one would reveal single tuples. So would the difference of two groups that
     overlap: matches that do, a variable and the whole match, or the first rows of a match.
     """
     if below.tuples_hidden:

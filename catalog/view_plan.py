@@ -1,7 +1,7 @@
 """Rewrites a plan so that it reads of each stream no more than a view shows (002, section 3.1).
 
 The rows and attributes are cut directly above the source. So nothing that the view hides reaches
-another node: no state, no group, no error and no count tells of it.
+another node: no state, no group, no error and no count reveals it.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _tell(message: str, code: int) -> int:
-    # Blanks stay: they may stand in a path.
+    # Blanks stay: they may be in a path.
     print("error: " + " ".join(filter(None, map(str.strip, message.splitlines()))), file=sys.stderr)
     return code
 

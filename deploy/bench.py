@@ -79,5 +79,5 @@ def _earlier() -> dict[str, float]:
 
 
 def _benchmarks() -> Any:
-    # By name: the measurements stand beside the tests, and the product imports none of them.
+    # By name: the measurements are beside the tests, and the product imports none of them.
     return import_module("tests.bench")

@@ -59,7 +59,7 @@ def cluster_properties(
     """The settings of one of the nodes; they hold a password, so they belong in a private file.
 
     A topic has three replicas, or as many as there are nodes. One of three may be away: a record
-    that was acknowledged stands on two.
+    that was acknowledged is on two.
 
     Args:
         node: The node.

@@ -120,5 +120,5 @@ def _age(commit: str) -> str:
 
 
 def _parts() -> Any:
-    # By name: the parts stand beside the tests, and the product imports none of them.
+    # By name: the parts are beside the tests, and the product imports none of them.
     return import_module("tests.parts")

@@ -69,7 +69,7 @@ class AfterCommit:
         known = self._with_empty(notes_of(self.checkpoint), committed)
         notes = known.settled(committed)
         own = {sender.topic for sender in self._senders()}
-        # Of a topic that is left out now, nobody knows how much of it stands in lab.
+        # Of a topic that is left out now, nobody knows how much of it is in lab.
         if notes.pending is None and committed.keys() <= own:
             lab = self._ends({lab_topic(stream.relation.name) for stream in self.run.streams})
             # In this order: whatever is in lab by then is before these ends.

@@ -100,5 +100,5 @@ def _unparsed(text: Column) -> Column:
     keys = fn.array_join(fn.sort_array(fn.json_object_keys(text)), _SEPARATOR)
     twice = fn.regexp_extract(keys, _TWICE, 1)
     return fn.when(
-        twice != fn.lit(""), fn.concat(fn.substring(twice, 1, _CUT), fn.lit(": stands twice"))
-    ).otherwise("a field stands twice, or a number has more than 1,000 digits, or all is too deep")
+        twice != fn.lit(""), fn.concat(fn.substring(twice, 1, _CUT), fn.lit(": given twice"))
+    ).otherwise("a field is given twice, a number has more than 1,000 digits, or all is too deep")

@@ -174,7 +174,7 @@ class Checkpoints:
         return self.renew(run, shape, start, checkpoint.owners, checkpoint.layout())
 
     def copy(self, run: str, other: str) -> None:
-        """Let a run begin where this one stands, with the same state, if it has not begun.
+        """Let a run begin where this one is, with the same state, if it has not begun.
 
         Call it while the run does not run. A crash leaves no copy, or a whole one. Spark never
         changes a file of a checkpoint, so both may have the same files.

@@ -12,7 +12,7 @@ import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
-# Where the archive stands at the addresses for which it was made, engines share its memory. Else
+# Where the archive is at the addresses for which it was made, engines share its memory. Else
 # Java changes all addresses in it, and each engine has a copy of its own, of 170 MB.
 _IN_PLACE = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 

@@ -2,7 +2,7 @@
 
 With semantics `exact`, a view is that of one role of a class (`secfilter.merged_views`).
 
-The fan-out stands above each source, before the first node that keeps state: a tuple is there once
+The fan-out is above each source, before the first node that keeps state: a tuple is there once
 for each class that may see it. From there on the class is in the key of all state. So classes share
 one Spark query and nothing else. The shape of the state, and the operators, do not depend on which
 classes there are: only the literals here do (000 §5.2.1, partitioned windows; 001 §4.1, the stream

@@ -42,7 +42,7 @@ _SAFE = {
     "spark.eventLog.enabled": "false",
     "spark.executor.heartbeatInterval": f"{_BEAT_S}s",
     "spark.executor.heartbeat.maxFailures": str(_BEATS),
-    # Each task runs once at a time. If it fails, its query starts again and looks at what stands
+    # Each task runs once at a time. If it fails, its query starts again and looks at what is
     # in Kafka. (Spark tries tasks of a lost machine again all the same.)
     "spark.task.maxFailures": "1",
     "spark.speculation": "false",

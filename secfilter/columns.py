@@ -28,7 +28,7 @@ ECHO = "__echo"
 PART = "__part_"
 # To whom an upsert goes (`secfilter.given_to`).
 GIVEN_TO = "__given_to"
-# Of a tuple that the query left out: what its subscribers are told of it. NULL for a result.
+# Of a tuple that the query left out: what its subscribers learn of it. NULL for a result.
 LEFT_OUT = "__left_out"
 _LABEL = "__label_"
 _RESERVED = re.compile(

@@ -267,7 +267,7 @@ class _Compiler:
         return Side(frame, side.schema, self._reach_words(side.node), end)
 
     def _reach_words(self, node: Node) -> tuple[int, ...]:
-        """What the absence of a node's tuples tells of, as words of the layout.
+        """What the absence of a node's tuples reveals, as words of the layout.
 
         That is all that its tuples can carry. But a class that has a view of its own learns of no
         tuple that it may not see, so there it is nothing.

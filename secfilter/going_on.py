@@ -176,7 +176,7 @@ def _keeps_state(run: Run) -> bool:
 def shape_of(run: Run, *, repeats: bool = False) -> str:
     """What a checkpoint depends on: of an ingest run its topics, of a query its plan.
 
-    The layout of a query's labels is kept beside its state, and grows. The fan-out stands behind
+    The layout of a query's labels is kept beside its state, and grows. The fan-out is behind
     all state, so a query goes on from its checkpoint with other classes. A plan that keeps state
     also keeps the ids of tuples if a tuple may be in lab twice (`repeats`).
     """

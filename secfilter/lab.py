@@ -9,7 +9,7 @@ and the sender are behind it.
 
 A tick is no tuple. It has a header of its own, and its value is a time (ms).
 
-The key of a result is its id. If the result tells again of a row that stands, `stands:` is before
+The key of a result is its id. If the result repeats a row that stands, `stands:` is before
 the id.
 """
 
@@ -294,7 +294,7 @@ def _or_fail(registered: int) -> Column:
 
 
 def standing_key(id_: Column) -> Column:
-    """The key of a record that tells again of a row that stands."""
+    """The key of a record that repeats a row that stands."""
     return fn.concat(fn.lit(_STANDS), id_)
 
 

@@ -1,10 +1,10 @@
 """Notes beside an ingest run's checkpoint. They say from where to read lab topics after a crash.
 
-After a crash ingest reads again what came behind its last commit, and must know what of it stands
+After a crash ingest reads again what came behind its last commit, and must know what of it is
 in lab already. A sender that has been quiet for long may have its newest tuple anywhere in a lab
 partition. So while ingest runs, the ends of the lab topics are noted, and behind that the ends of
-the senders' topics. A note counts once all that stood in the senders' topics then is committed:
-what is read again stands behind the noted ends of lab, if it is in lab at all. Numbers of batches
+the senders' topics. A note counts once all that was in the senders' topics then is committed:
+what is read again is behind the noted ends of lab, if it is in lab at all. Numbers of batches
 would not do: a batch that is done again may end earlier than it did before the crash.
 """
 

@@ -1,8 +1,8 @@
-"""What subscribers are told of tuples that a query left out, because its state is full.
+"""What subscribers learn of tuples that a query left out, because its state is full.
 
 Such a tuple comes beside the results, goes through the plan without being computed, and through the
 same fan-out. So it reaches those alone whose clearance covers its label. The label is that of the
-tuple, with all that the windows of the query can hold: that they are full tells of every tuple in
+tuple, with all that the windows of the query can hold: that they are full reveals every tuple in
 them. Where each class has windows of its own, these hold nothing that the class may not see.
 
 A record of it has no key and no value. Its header `left-out` says why, which window it is (from 1,
@@ -26,12 +26,12 @@ def is_left_out() -> Column:
 
 
 def left_out_lineage(window: Column) -> Column:
-    """The lineage of what is told of it. A tuple may be left out of several windows."""
+    """The lineage of the record of it. A tuple may be left out of several windows."""
     return fn.concat_ws(":", fn.lit("left out"), window.cast("string"), fn.col(LINEAGE))
 
 
 def left_out_text(reason: str, time: Column, window: Column) -> Column:
-    """What is told of a tuple that was left out, as JSON. NULL for a result."""
+    """What the record of a left-out tuple says, as JSON. NULL for a result."""
     told = fn.struct(
         fn.lit(reason).alias("reason"),
         (window + fn.lit(1)).alias("window"),

@@ -77,7 +77,7 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
     """The stream of a relation.
 
     `compile_` compiles what is below a window, and `reach_of` gives what the absence of its tuples
-    tells of. With views, each class has a relation of its own. `receivers` get the rows of upserts
+    reveals. With views, each class has a relation of its own. `receivers` get the rows of upserts
     that stand. Upserts have a column that says to whom they go (`secfilter.given_to`).
 
     With `tells`, tuples that are left out, because there is no room, come beside the results: their
@@ -236,7 +236,7 @@ class _Operator:
             yield self._frame([], withheld=relation.withheld)
 
     def _left_out(self, relation: MovingRelation) -> Any:
-        """The tuples that were left out. That there is no room tells of all that the windows hold.
+        """The tuples that were left out. That there is no room reveals all that the windows hold.
 
         So each of them carries all labels that can be there.
         """

@@ -7,7 +7,7 @@ takes away, becomes a stream.
 
 The labels (catalog/SPEC.md has the reasons):
 
-- A row carries the labels of the tuples from which it is derived. A row that tells of the absence
+- A row carries the labels of the tuples from which it is derived. A row that reveals the absence
   of a side's tuples carries all that they could carry.
 - If a tuple leaves a window of rows, it leaves because others came. So a row that depends on who
   left, or on who has stayed, carries the labels of all tuples that are in the window's partition.
@@ -33,7 +33,7 @@ from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, u
 from secfilter.pair_values import rewritten
 
 MOST_TOLD = 100
-"""Subscribers are told of so many tuples that a batch leaves out. The others are only counted."""
+"""Subscribers get records of so many tuples that a batch leaves out. The others are counted."""
 _FORM = 4
 # A form in which rows in an order were made of the tuples that a window held.
 _NO_FIRST_ROWS = 3

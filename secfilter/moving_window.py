@@ -37,7 +37,7 @@ class Arrival:
 
     @property
     def stands(self) -> bool:
-        """Whether it tells again of a row that stands (`secfilter.standing`)."""
+        """Whether it repeats a row that stands (`secfilter.standing`)."""
         return stands(self.lineage)
 
     @property

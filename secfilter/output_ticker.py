@@ -8,7 +8,7 @@ is proven depends on the query:
   watermark of this batch are written, but for those that are held (`catalog.held_time`).
 - A query that keeps none echoes each tick of its sources to `time.results`, as ingest does
   (`secfilter.ticker`). By then its tasks have handed on all that came before. The earliest of the
-  newest echoes of all partitions of all sources is proven once all before them stands in Kafka
+  newest echoes of all partitions of all sources is proven once all before them is in Kafka
   (`secfilter.written`).
 
 While a side run still feeds an output, its results are not proven by those of the main run. So the

@@ -73,9 +73,9 @@ class Engine:
     checkpoints: Checkpoints
     id_key: str = field(repr=False)
     pace: Pace = field(default_factory=Pace)
-    # Is told of topics that were made anew under their streams.
+    # Is called with topics that were made anew under their streams.
     note_anew: Callable[[Sequence[str]], object] = lambda _topics: None
-    # Says which senders are drained and is told of it.
+    # Says which senders are drained, and notes it.
     drains: Drains = field(default_factory=Drains)
     # Run -> the producer of its latest query, and what that writes.
     writers: dict[str, Writer] = field(default_factory=dict)
@@ -345,9 +345,9 @@ class Engine:
         return ingest(records, run, newest, ticks, counted=REFUSED)
 
     def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
-        """Raise Unavailable where a topic was made anew under its sender, and tell of it.
+        """Raise Unavailable where a topic was made anew under its sender, and note it.
 
-        Its first records would have the origins of others, which stand in lab.<stream>, and would
+        Its first records would have the origins of others, which are in lab.<stream>, and would
         be taken for them.
         """
         ends = self.positions.ends(in_topics(run))

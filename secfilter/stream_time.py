@@ -1,6 +1,6 @@
 """The time of a stream, from the echoes of its ticks: pure logic without Kafka.
 
-A tick stands in a partition of a sender's topic behind the records that the broker took before it.
+A tick is in a partition of a sender's topic behind the records that the broker took before it.
 Ingest echoes it when it has handed all of these on. So the earliest of the newest echoes of all
 partitions is a time T: the broker took everything that is still to come at T or later.
 """
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """An echoed tick: its life, where it stood, and when the broker took it (ms since 1970)."""
+    """An echoed tick: its life, where it was, and when the broker took it (ms since 1970)."""
 
     life: str
     sender: int
@@ -51,7 +51,7 @@ class StreamTime:
     heard: dict[Place, Echo] = field(default_factory=dict)
     # Senders whose topics hold more than records, so that gaps between ticks tell nothing.
     silent: frozenset[int] = frozenset({NO_SENDER})
-    # Whether a record stood between two ticks since `take_busy` was last asked.
+    # Whether a record was between two ticks since `take_busy` was last asked.
     _busy: bool = True
 
     def hear(self, echo: Echo) -> None:

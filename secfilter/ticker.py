@@ -5,7 +5,7 @@ records that the broker took before it, hands these on to its producer, and then
 `time.echo`. From the echoes follows a time T for each stream (`secfilter.stream_time`). Before the
 stream gets the tick T less its lateness, three things are made sure of:
 
-- All that the tasks handed on before the echoes stands in Kafka (`secfilter.written`).
+- All that the tasks handed on before the echoes is in Kafka (`secfilter.written`).
 - If the stream parks records, all that were parked before T have come back. So the tick of the
   sender that readmits goes the way of the parked records (`_tick_parked`).
 - Ingest reads each sender that could write before T. A sender is in the catalog before its topic
@@ -14,7 +14,7 @@ stream gets the tick T less its lateness, three things are made sure of:
 - No topic has got partitions that ingest does not read yet. They could have records before T.
 - The proof is `SETTLED_S` old. A query asks Kafka for the ends of all partitions at once, but
   Kafka does not look at them in the same instant. So a query could see the tick, and not yet a
-  tuple of another partition that stood there first.
+  tuple of another partition that was there first.
 
 So no tuple that ingest took as in time comes behind a tick that makes it late. The tick goes to
 each partition of lab.<stream>. What it says is true of all of them, so one would do for a query
@@ -55,7 +55,7 @@ SETTLED_S = 0.5
 # sender earlier. Then only a topic that was changed by hand is left.
 IDLE_S = 180.0
 
-# Is told of a record that was sent.
+# Is called with a record that was sent.
 Noted = Callable[[KafkaError | None, Message], None]
 
 

@@ -1,4 +1,4 @@
-"""Says which echoes of ticks count: those behind which all stands in Kafka.
+"""Says which echoes of ticks count: those behind which all is in Kafka.
 
 A task hands a tick's echo to its producer behind the records before the tick. But the echo goes to
 another topic, so it may be there before they are.
@@ -25,7 +25,7 @@ class Written(Protocol):
         """The echoes that may count now, of these and of those that came before."""
 
     def holds(self) -> bool:
-        """Whether all stands in Kafka that was handed on before the echoes that count."""
+        """Whether all is in Kafka that was handed on before the echoes that count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Delivery classes, accesses to their topics, and what Kafka is still to be told of them."""
+"""Delivery classes, accesses to their topics, and what Kafka does not know of them yet."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class OutputRow(Base):
     `starting_offsets` is {topic: {partition: offset}} of the lab topics when the query was added.
     `weak` says whether delivery has weak semantics. `retention_ms` is that of the delivery topics.
     `level` is the label of the level at which its query runs, in wire form, or None. `placement`
-    says where the fan-out stands (`catalog.placement`). It never changes.
+    says where the fan-out is (`catalog.placement`). It never changes.
 
     It gets no result with an event time up to `after_ms` any more, if that is set. If `moves_to` is
     set, it moves to that execution, which computes it behind the event time `turn_ms`. If it also

@@ -1,4 +1,4 @@
-"""The story of paper 001: companies share one audit log, and a wall stands between competitors.
+"""The story of paper 001: companies share one audit log, and a wall is between competitors.
 
 `python3 -m deploy demo --paper 001` plays it. Each company sends its own audit records, whose level
 is its own (001 §3). The auditor of a company, a session manager, a cloud manager and a trusted user

@@ -113,7 +113,7 @@ class Weather:
                 raise DeployError("LTA's query should have stopped")
             time.sleep(0.1)
         if "'windspeed'" not in shown["message"]:
-            raise DeployError(f"LTA should be told of the wind: {shown['message']}")
+            raise DeployError(f"the message to LTA should name the wind: {shown['message']}")
         self.say(f"LTA's query has ended: {shown['message']}")
 
     def expected(self) -> list[RainWindow]:

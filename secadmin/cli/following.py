@@ -96,7 +96,7 @@ class Follower:
         """Each record as JSON: `value`, and `label` and `id` if it has them.
 
         An upsert also has `key` and `version`; `value` is None if it is a deletion. Of a tuple that
-        the query left out, `value` is what is told of it.
+        the query left out, `value` says why, and when it was.
 
         A result that was given before, with the same id, is not given again (`Repeats`).
 

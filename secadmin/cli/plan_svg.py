@@ -28,7 +28,7 @@ _NO_CHARACTERS = dict.fromkeys((0xFFFE, 0xFFFF), "?")
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A node where it stands: the middle of its column, its depth, and its lines of text."""
+    """A node and its place: the middle of its column, its depth, and its lines of text."""
 
     middle: float
     depth: int
@@ -44,7 +44,7 @@ class _Box:
 
 
 class _Layout:
-    """Gives each box without inputs a column. Every other box stands in the middle of its inputs.
+    """Gives each box without inputs a column. Every other box is in the middle of its inputs.
 
     Boxes beyond `MAX_BOXES` are left out, and one box says so.
     """

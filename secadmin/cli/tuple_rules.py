@@ -171,7 +171,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise _Mistake(f"{name[:_SHOWN]}: stands twice")
+            raise _Mistake(f"{name[:_SHOWN]}: given twice")
         if len(name) >= _NAME:
             raise _Mistake(f"a name of {_NAME} characters or more")
         found[name] = value

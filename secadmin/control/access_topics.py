@@ -124,7 +124,7 @@ class AccessTopics:
 
         A class that is fed has that already, for its other subscriptions. If a topic that was cut
         is being refilled itself, its sources are sources here, too. If each class has results of
-        its own, those of another class would tell of what they do not hold.
+        its own, those of another class would reveal what they do not hold.
         """
         sources = [each for row in cut if (each := row.delivery_class) is not None]
         if not sources or self._is_fed(into) or not self._is_shared(into.output_id):

@@ -86,7 +86,7 @@ def limits_of_query(session: orm.Session, query_id: int) -> RoleLimits:
 def require_still_allowed(view: Reading, query: Object, plans: Iterable[Plan]) -> None:
     """Raise Denied if the roles of the query's owner do not allow its operators any more.
 
-    Only the owner is told of its roles.
+    Only the owner sees its roles.
     """
     roles = limits_of_query(view.session, query.id)
     try:

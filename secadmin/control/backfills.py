@@ -64,7 +64,7 @@ from secadmin.control.work import Caller, Reading, Work, reading, working
 LONGEST = timedelta(hours=1)
 """A backfill that has not delivered all so long after its end was due is given up."""
 _TICKS = timedelta(seconds=30)
-"""After this time the ticks that prove an instant stand in the log, also of a quiet stream."""
+"""After this time the ticks that prove an instant are in the log, also of a quiet stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def begin(
 def _allowed(since: datetime | None, now: datetime, before: timedelta, limits: Limits) -> datetime:
     """The time at which a backfill begins that is asked for then, and reads so much before it.
 
-    The limit is a time: a number of records would tell of those that the subscriber may not see.
+    The limit is a time: a number of records would reveal those that the subscriber may not see.
     """
     first = now - timedelta(hours=limits.backfill_hours) + before
     if first >= now:
@@ -211,7 +211,7 @@ def _require_possible(platform: Platform, view: Reading, wanted: _Wanted) -> Non
             "subscribes to upserts gets the rows that stand"
         )
     if counted_streams(wanted.plan) or RoleViews(session).shows_aggregates(wanted.object.id):
-        # Two backfills that begin at different times differ in few tuples, and so tell of them.
+        # Two backfills that begin at different times differ in few tuples, and so reveal them.
         raise Denied(
             f"{name} shows a stream in aggregates alone, and by the choice of where a backfill "
             "begins single tuples could be computed; it has results from the subscription on"
@@ -244,7 +244,7 @@ def _later(offsets: Mapping[str, int], first: Mapping[str, int]) -> dict[str, in
 
 
 def _ends_at(session: orm.Session, wanted: _Wanted, now: datetime) -> datetime:
-    """When all stands in the log that the subscription's first results may lack.
+    """When all is in the log that the subscription's first results may lack.
 
     They may lack tuples that came before its class, or before its query. It is now for a query that
     keeps no state, and where there is no such time: results depend on such tuples for ever (windows

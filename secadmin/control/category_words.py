@@ -28,7 +28,7 @@ def category_words(view: Reading, bit: int) -> tuple[str, str]:
             roles = ", ".join(_roles(view, bit)) or "none that there is"
             return f"a condition of role expressions of {_stream(view, row)}", f"a role: {roles}"
         case CategoryKind.ROLE:
-            # It stands in floors alone.
+            # It is in floors alone.
             role = view.session.get(Role, row.role_id) if row is not None else None
             name = "that was removed" if role is None else role.name
             return f"what members of the role {name} may have read", f"the role {name}"

@@ -13,7 +13,7 @@ from secadmin.languages import Statement, sql_statement
 
 @dataclass(frozen=True, slots=True)
 class QueryChoices:
-    """The roles with which a query reads, its level, and where its fan-out stands.
+    """The roles with which a query reads, its level, and where its fan-out is.
 
     Without `roles`, all active roles count. `level` is as it was written, or None.
     """

@@ -68,7 +68,7 @@ def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
 
 @dataclass(frozen=True, slots=True)
 class ShownPlan:
-    """The plan of an output, and where its fan-out stands."""
+    """The plan of an output, and where its fan-out is."""
 
     plan: Plan
     placement: Placement

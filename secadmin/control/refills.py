@@ -55,7 +55,7 @@ class Due:
     """A class that is refilled: its topic, its sources, and the rule for what it takes.
 
     `fed` says that its run has fed it for long enough. Then the refill ends when all is copied that
-    stands in the sources.
+    is in the sources.
     """
 
     topic: str
@@ -177,7 +177,7 @@ class Topics(Protocol):
         """Copy those of the next results that the targets take; the failures by target."""
 
     def is_through(self, target: str) -> bool:
-        """Whether all is copied that stands in the target's sources now."""
+        """Whether all is copied that is in the target's sources now."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -31,7 +31,7 @@ DAY_MS = 24 * 3_600_000
 class Beginning:
     """What all outputs of a query have in common when they begin.
 
-    That is what the query reads, where the fan-out stands, and the `offsets` that the lab topics
+    That is what the query reads, where the fan-out is, and the `offsets` that the lab topics
     had at the time `since`.
     """
 

@@ -125,7 +125,7 @@ class EngineAccounts:
     def stream_acls(self, topic: str) -> frozenset[TopicAcl]:
         """What engines need on a topic of a stream.
 
-        Ingest reads `in.*`, and `lab.<stream>` to see what stands there. Queries only read. Ingest
+        Ingest reads `in.*`, and `lab.<stream>` to see what is there. Queries only read. Ingest
         also writes ticks to `in.*`, and reads their echoes (`secfilter.ticker`).
         """
         ingest, query = partial(TopicAcl, self.ingest, topic), partial(TopicAcl, self.query, topic)

@@ -39,7 +39,7 @@ Seen = dict[str, int]
 class Parked:
     """A parked record. `roles` is its role expression, or None if it is a tick.
 
-    `sender`, `place` (partition and offset) and `taken_ms` say who sent it, where it stood, and
+    `sender`, `place` (partition and offset) and `taken_ms` say who sent it, where it was, and
     when the broker took it.
     """
 

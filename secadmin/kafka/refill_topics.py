@@ -45,7 +45,7 @@ _HOLD_S = 0.2
 _MOST_HELD = 10 * AT_ONCE
 # Each delivery topic has one partition.
 _PARTITION = 0
-# So many of the newest ids are known, and a tenth of it of what stood in a target before.
+# So many of the newest ids are known, and a tenth of it of what was in a target before.
 _IDS = 500_000
 # If the readers have more groups, it is not looked up what each of them has read.
 _GROUPS = 500
@@ -175,7 +175,7 @@ class RefillTopics:
         return failures
 
     def is_through(self, target: str) -> bool:
-        """Whether all is copied that stands in the target's sources now. Raises Unavailable."""
+        """Whether all is copied that is in the target's sources now. Raises Unavailable."""
         with _translated(f"refill {target}"):
             return not any(each.target == target for each in self._held) and all(
                 offset >= _ends(self._sources, source)[1]

@@ -25,7 +25,7 @@ def parse_condition(text: str, schema: Schema) -> Expression:
 
 
 def parse_single(text: str, schema: Schema, where: str, max_bytes: int = MAX_BYTES) -> Typed:
-    """The expression of a text over the attributes of a schema. Errors say `where` it stands.
+    """The expression of a text over the attributes of a schema. Errors say `where` it is.
 
     Raises InvalidInput, with the position in the text.
     """

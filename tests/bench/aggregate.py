@@ -1,4 +1,4 @@
-"""How soon a windowed aggregate tells of a record.
+"""How soon a windowed aggregate shows a record.
 
 With EMIT UPDATES: from the record to the first result that counts it. Without: from the record that
 closes the window, the first one past its end, to the window's only result.

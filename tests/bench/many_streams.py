@@ -43,7 +43,7 @@ def scale(world: World) -> Iterable[Figure]:
         _add_streams(world, streams, count)
         targets = (0.25, 5.0, 30.0) if count == INGESTING[0] else (None, None, None)
         yield from _ingesting(world, streams, targets)
-    # A thousand streams at once are for more than one driver: here they stand in the catalog.
+    # A thousand streams at once are for more than one driver: here they are in the catalog.
     _let_ingest_nothing(world)
     _add_streams(world, streams, STREAMS)
     yield from _big_catalog(world, streams)

@@ -71,7 +71,7 @@ class _Seen:
 
     from_tick: list[float] = field(default_factory=list)
     from_record: list[float] = field(default_factory=list)
-    # Of each tick: its time, and when it stood in the topic. Both rise (ms since 1970).
+    # Of each tick: its time, and when it was in the topic. Both rise (ms since 1970).
     _times: list[int] = field(default_factory=list)
     _stood: list[int] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ def _delivered(world: World) -> _Seen:
 def _read(ticks: Consumer, results: Consumer, seen: _Seen) -> None:
     found = results.consume(1_000, 0.01)
     arrived_ms = time.time() * 1_000
-    # The tick of a result stood there before it.
+    # The tick of a result was there before it.
     for record in _whole(ticks.consume(10_000, 0.0)):
         seen.tick(record)
     for record in _whole(found):

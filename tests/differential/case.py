@@ -16,7 +16,7 @@ from tests.oracle.values import Tuple, Value
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A tuple as it stands in a labelled topic; `label` is the header's text, None: no header.
+    """A tuple as it is in a labelled topic; `label` is the header's text, None: no header.
 
     `sender` is the id of its sender, None: it has none. `origin` is the record's key, None: it has
     none.

@@ -76,7 +76,7 @@ def _values(run: QueryRun, row: Row) -> tuple[Value, ...]:
 
 
 def header(row: Row, index: int, key: str) -> str:
-    """The text of a record's header, which stands at that place under that name."""
+    """The text of a record's header, which is at that place under that name."""
     found = row["headers"][index]
     assert found["key"] == key
     return bytes(found["value"]).decode()

@@ -59,7 +59,7 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 def stored(spark: SparkSession, cases: Sequence[Case], tick_ms: int | None = None) -> DataFrame:
     """The records of all cases as they are read from Kafka, to be read with `reader`.
 
-    With `tick_ms`, a tick of that time stands behind the records of each relation.
+    With `tick_ms`, a tick of that time is behind the records of each relation.
     """
     rows = []
     for index, case in enumerate(cases):

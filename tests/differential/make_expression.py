@@ -137,7 +137,7 @@ class Expressions:
         return Literal(microseconds(value), kind)
 
     def _choice(self, kind: Type, schema: Schema, depth: int) -> Expression:
-        """COALESCE or CASE, in which a DOUBLE may stand beside BIGINTs."""
+        """COALESCE or CASE, in which a DOUBLE may be beside BIGINTs."""
         mixed = [Type.DOUBLE, self.random.choice([_N, _D])] if kind is _D else [kind, kind]
         self.random.shuffle(mixed)
         values = [self.make(each, schema, depth - 1) for each in mixed]

@@ -1,4 +1,4 @@
-"""Random relations and the records that stand in their topics."""
+"""Random relations and the records that are in their topics."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_each_batch_gives_what_changed(spark: SparkSession, tmp_path: Path, name
         so_far = replace(so_far, records=together)
         check(so_far, outcome(run_of(whole), rows), batch.records)
     ids = [header(row, 1, "id") for rows in found for row in rows if row["topic"] == _ALL]
-    assert len(ids) > len(expected(whole).results), "some group was told of more than once"
+    assert len(ids) > len(expected(whole).results), "some group gave more than one update"
     assert len(ids) == len(set(ids)), "each update has an id of its own"
 
 

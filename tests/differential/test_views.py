@@ -127,7 +127,7 @@ TEXTS = {
     "windows": (MEAN, HOPPING),
     "windows of tuples": (FULL, FULL_OF_ACME),
 }
-# Views of which something is hidden, and what may stand in its place.
+# Views of which something is hidden, and what may be in its place.
 HIDING = ("rows", "rows that are null", "attributes", "a conditional attribute", "both")
 OTHER_VALUES: Mapping[str, tuple[Value, ...]] = {
     "ts": (NOON + timedelta(seconds=7), NOON + timedelta(hours=5)),
@@ -227,7 +227,7 @@ def _changed(values: Values, sees: Sees) -> Values:
 
 
 def _with_other_hidden_values(case: Case, sees: Sees) -> Case:
-    """The case over trades in whose places stand others, which look the same through the view."""
+    """The case over other trades in place of these, which look the same through the view."""
     trades = []
     for record in case.records["trades"]:
         values = _changed(dict(zip(TRADES.schema.names, record.values, strict=True)), sees)
@@ -237,7 +237,7 @@ def _with_other_hidden_values(case: Case, sees: Sees) -> Case:
 
 
 def test_what_is_hidden_changes_nothing_that_is_delivered(spark: SparkSession) -> None:
-    """No result, no id, no label and no number of results tells of it (002 §3.1, 003 §III)."""
+    """No result, no id, no label and no number of results reveals it (002 §3.1, 003 §III)."""
     asked = [
         (QUERIES[name, number].case, VIEWS[name].sees)
         for name, number in (IDS if is_long() else IDS[::5])

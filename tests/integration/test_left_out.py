@@ -28,7 +28,7 @@ COUNTS = (
 )
 # These come when no further group opens: the first two are of new groups.
 NEW, KNOWN = (-1, -2), 0
-# All groups are sent, counted and delivered, and then stand in one state.
+# All groups are sent, counted and delivered, and then are in one state.
 FULL_S = 300.0
 
 
@@ -116,7 +116,7 @@ def test_who_may_see_all_that_the_windows_can_hold_is_told(place: Place) -> None
     place.send("one", range(groups))
     await_that(lambda: len(place.counts(admin)) == groups, "all groups are open", FULL_S)
     before = time.time()
-    # Both users may see these tuples. But that there is no room tells of the other stream, too.
+    # Both users may see these tuples. But that there is no room reveals the other stream, too.
     place.send("one", (*NEW, KNOWN))
     for person in (admin, bob):
         await_that(lambda: place.counts(person)[KNOWN] == 2, "the known group goes on")  # noqa: B023

@@ -1,4 +1,4 @@
-"""The README's five minutes by hand, played as they stand on a fresh platform.
+"""The README's five minutes by hand, played as they are on a fresh platform.
 
 The block stops the platform at its end. Then the platform starts again, and still takes records. It
 brings back what dies, and `down` leaves nothing of it.

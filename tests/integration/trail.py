@@ -1,4 +1,4 @@
-"""The audit log of the scenario: every decision stands in it, and every tampering shows."""
+"""The audit log of the scenario: every decision is in it, and every tampering shows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mutants that no test notices because they decide the same, each with why.
 
-Named as `tests.mutation.run` prints them: what stands there, and what a mutant has instead.
+Named as `tests.mutation.run` prints them: what is there, and what a mutant has instead.
 """
 
 from __future__ import annotations

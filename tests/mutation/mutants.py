@@ -17,7 +17,7 @@ class Mutant:
     """A module's source with one change.
 
     Attributes:
-        name: What stood there and what stands there now, by which a mutant is listed.
+        name: What was there and what is there now, by which a mutant is listed.
         source: The whole mutated source.
     """
 
@@ -45,7 +45,7 @@ def mutants(original: str, only: Collection[str] = ()) -> Iterator[Mutant]:
 class _Piece:
     """Lines of a module that are mutated by themselves: the larger a text, the longer that takes.
 
-    `before` and `after` stand around them, so that they are a module.
+    `before` and `after` are around them, so that they are a module.
     """
 
     name: str | None

@@ -35,7 +35,7 @@ class Past:
         return sorted(tests, key=promise, reverse=True)
 
     def learn(self, told: IO[bytes]) -> None:
-        """Take what a `Teller` has told of the tests of one mutant."""
+        """Take what a `Teller` has said of the tests of one mutant."""
         told.seek(0)
         took = Counter[str]()
         for line in told.read().splitlines():

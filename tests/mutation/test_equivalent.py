@@ -1,4 +1,4 @@
-"""What is listed as an equivalent mutant still stands in its module: a changed line is judged anew.
+"""What is listed as an equivalent mutant is still in its module: a changed line is judged anew.
 
 That it is a mutant takes long to find out, so the long lane does (`tests.mutation.run`).
 """

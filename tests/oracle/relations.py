@@ -340,7 +340,7 @@ def _joined(
         )
     if node.kind is JoinKind.ANTI:
         found = []
-    # A row without a partner tells of the absence of all that the other side could hold.
+    # A row without a partner reveals the absence of all that the other side could hold.
     if node.kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI):
         nothing = () if node.kind is JoinKind.ANTI else (None,) * rules.width(node.right)
         for row in (each for each in left if each not in partners):

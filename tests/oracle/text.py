@@ -1,4 +1,4 @@
-"""Strings and what stands in them: patterns, and numbers that are read or written."""
+"""Strings and what is in them: patterns, and numbers that are read or written."""
 
 from __future__ import annotations
 

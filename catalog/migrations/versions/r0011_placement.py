@@ -1,4 +1,4 @@
-"""Where the fan-out of an output stands: semantics `view`."""
+"""Where the fan-out of an output is: semantics `view`."""
 
 import sqlalchemy as sa
 from alembic import op

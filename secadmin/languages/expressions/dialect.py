@@ -126,7 +126,7 @@ class Sql(Dialect):
             start = self._index
             found = super()._parse_star_op(*keywords)
             if not found and self._index != start:
-                self.raise_error("Nothing stands here", self._prev)
+                self.raise_error("Nothing is here", self._prev)
             return found
 
         def _parse_case(self) -> exp.Expr | None:

@@ -10,7 +10,7 @@ from catalog.errors import Position
 from catalog.pattern import Pattern, Skip
 from secadmin.languages.expressions.event_words import EventWords
 
-# A name in the text, and where it stands.
+# A name in the text, and where it is.
 PlacedName = tuple[str, Position]
 
 

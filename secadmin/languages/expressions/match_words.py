@@ -171,7 +171,7 @@ def _check_results(parts: dict[str, list[Token]], place: Place) -> None:
         further = parts.get(name, [])[len(_HEADS[name]) :]
         if further:
             raise InvalidInput(
-                "nothing stands behind PER MATCH: a match has at least one row, and rows without a "
+                "PER MATCH has no option: a match has at least one row, and rows without a "
                 "match are left out",
                 _at(further, place),
             )

@@ -107,7 +107,7 @@ def _take_roles(tokens: list[Token], place: Place) -> tuple[str, ...]:
         if at >= len(tokens) or tokens[at].token_type not in _NAMES:
             raise InvalidInput(
                 "AS names the roles with which the query reads: AS doctor SELECT ..., or AS "
-                'doctor, nurse SELECT ...; a name with other characters stands in "quotes"',
+                'doctor, nurse SELECT ...; a name with other characters is written in "quotes"',
                 _place_at(tokens, at, place),
             )
         if tokens[at].text in roles:

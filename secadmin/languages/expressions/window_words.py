@@ -28,7 +28,7 @@ def plain_windows(tokens: list[Token]) -> None:
 
 
 def _open_partitions(tokens: list[Token]) -> None:
-    """Make PARTITION BY a comma, if it stands in the parentheses of SESSION."""
+    """Make PARTITION BY a comma, if it is in the parentheses of SESSION."""
     opened: list[bool] = []
     for index, token in enumerate(tokens):
         now = word(tokens, index)

@@ -61,7 +61,7 @@ def _check(words: EventWords, environment: Environment) -> None:
         wrong = absent
     if wrong is not None:
         raise InvalidInput(
-            "NOT stands between two events of PATTERN SEQ: it says what does not come between them",
+            "NOT goes between two events of PATTERN SEQ: it says what does not come between them",
             environment.place(wrong.stream.start),
         )
     most = MAX_IN_ANY_ORDER if words.kind is Kind.AND else MAX_EVENTS

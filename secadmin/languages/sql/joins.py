@@ -46,7 +46,7 @@ _WHAT = (
 class Joining:
     """An item that is joined to those before it.
 
-    `node` is its JOIN, or what stands behind a comma. `on` is its condition, or None. `within` is
+    `node` is its JOIN, or what is behind a comma. `on` is its condition, or None. `within` is
     the WITHIN of ksqlDB: one length for both directions, or one for each.
     """
 

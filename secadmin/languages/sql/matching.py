@@ -278,7 +278,7 @@ class RowCalls:
         called = _name_of(inner)
         if inner is None or called not in {FIRST, LAST, PREV, NEXT, *AGGREGATES}:
             raise InvalidInput(
-                f"{name.upper()} stands before FIRST, LAST or an aggregate: "
+                f"{name.upper()} belongs before FIRST, LAST or an aggregate: "
                 f"{name.upper()} LAST(price)",
                 place,
             )

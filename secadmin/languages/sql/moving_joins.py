@@ -44,7 +44,7 @@ def _require_on(each: Joining, environment: Environment) -> None:
 def refuse_other_windows(
     node: exp.Select, joins: Sequence[Joining], environment: Environment
 ) -> None:
-    """Refuse windows that stand elsewhere than behind a name. Raises InvalidInput."""
+    """Refuse windows that are elsewhere than behind a name. Raises InvalidInput."""
     withins = [each.within for each in joins]
     for other in (*withins, *(node.args.get("windows") or ())):
         if other is not None:

@@ -44,7 +44,7 @@ class MovingText:
     ordered: bool = False
 
     def source(self, node: Node) -> str:
-        """What stands behind FROM, with its WHERE."""
+        """What is behind FROM, with its WHERE."""
         asked: list[tuple[MovingJoin, Node]] = []
         while isinstance(node, MovingJoin) and _is_asked(node):
             asked.append((node, node.right))

@@ -75,7 +75,7 @@ class Lane:
         raise AssertionError(f"{len(self.decided)} of {count} records")
 
     def moved(self) -> list[list[str]]:
-        """The values that stand in each partition, as a reader of committed records sees them."""
+        """The values that are in each partition, as a reader of committed records sees them."""
         settings = self.parts.settings
         consumer = Consumer(
             {

@@ -49,7 +49,7 @@ def write(parts: Parts, topic: str, *values: str, label: Label = ONE, ms: int = 
 
 
 def read(parts: Parts, topic: str) -> list[str]:
-    """The values of all that stands in a topic."""
+    """The values of all that is in a topic."""
     return [(each.value() or b"").decode() for each in messages(parts, topic)]
 
 
@@ -73,7 +73,7 @@ def takes_one(label: Label) -> bool:
 
 
 def refill(topics: RefillTopics, target: str, starts: dict[str, int]) -> None:
-    """Copy all that stands in the sources."""
+    """Copy all that is in the sources."""
     topics.begin(target, starts)
     run(topics, target)
     topics.end(target)

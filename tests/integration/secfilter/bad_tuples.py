@@ -62,7 +62,7 @@ def records() -> list[bytes | None]:
         raw = text.encode("utf-8", "surrogatepass")
         found += [raw, _object(s=text), _object(s={text: text}), json.dumps({text: 1}).encode()]
         found.append(json.dumps({"at": AT, text: 1}).encode())
-        # Not escaped: control characters and quotes stand as they are.
+        # Not escaped: control characters and quotes are as they came.
         found.append(b'{"at":"%s","s":"%s"}' % (AT.encode(), raw))
         found.append(_object(ensure_ascii=False, s=text, n=1) if _is_whole(text) else b"\xff" + raw)
     for text in naughty_strings()[::5]:

@@ -348,7 +348,7 @@ class Deployment:
             return engine not in {engine_of(session, run.name) for run in runs}
 
     def told(self, run: QueryRun) -> QueryState:
-        """What people are told of a query."""
+        """What people are told about a query."""
         with self.catalog.read() as session:
             return state_of_query(
                 session, [run.output.object_id], True, all_engines(self.query_engines)

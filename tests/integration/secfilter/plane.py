@@ -68,7 +68,7 @@ class Plane:
     reaches: dict[int, Label] = field(default_factory=dict)
 
     def topics(self, *names: str, partitions: int = 1) -> None:
-        """Make topics, and wait until the broker tells of them: it answers a moment before."""
+        """Make topics, and wait until the broker shows them: it answers a moment before."""
         made = self.admin.create_topics(
             [NewTopic(n, partitions, 1, config=topic_config(TopicSpec(n), 1)) for n in names]
         )

@@ -392,7 +392,7 @@ def test_a_group_over_a_join_of_groups_outlives_a_crash(plane: Plane) -> None:
         topic, lambda found: standing(found) == {1: None, 2: (2, 3)}, timeout_s=_WAIT_S
     )
     assert {dict(headers(each))["label"] for each in last} == {Label.of(0, 1).to_wire()}
-    # All of it tells of both streams.
+    # All of it reveals both streams.
     assert plane.read(query.classes[1].topic, 0, timeout_s=1.0) == []
 
 

@@ -87,7 +87,7 @@ def test_records_of_two_senders_at_one_place_are_two_tuples(plane: Plane) -> Non
 
 
 def test_a_quiet_sender_and_a_kill_put_nothing_into_lab_twice(plane: Plane) -> None:
-    """Its tuple stands far from lab's end, and is not committed."""
+    """Its tuple is far from lab's end, and is not committed."""
     plane.engine = replace(plane.engine, pace=Pace(ingest_ms=60_000))
     stream = plane.with_senders(plane.stream(0), 2)
     quiet, busy = stream.senders

@@ -34,7 +34,7 @@ OWN_AFFAIRS = {
 
 @dataclass(frozen=True)
 class Call:
-    """A request; the names of the path's parameters stand in braces."""
+    """A request; the names of the path's parameters are in braces."""
 
     method: str
     path: str
@@ -122,7 +122,7 @@ NEED_A_RIGHT = tuple(o for o in OPERATIONS if str(o) not in OPEN_TO_ALL | OWN_AF
 
 @dataclass(frozen=True)
 class Place:
-    """Where a text stands in a request: path, query, a leaf of the body, or the header."""
+    """Where a text is in a request: path, query, a leaf of the body, or the header."""
 
     where: str
     steps: tuple[str | int, ...]
@@ -142,7 +142,7 @@ class Place:
 
 
 def places(call: Call) -> list[Place]:
-    """Every place of the request where a text can stand, a new key of the body among them."""
+    """Every place of the request where a text can be, a new key of the body among them."""
     found = [Place("path", (name,)) for name in call.path_values]
     found += [Place("query", (name,)) for name in call.params]
     if call.body is not None:

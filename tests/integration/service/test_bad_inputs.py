@@ -1,6 +1,6 @@
 """Naughty strings in every place of every route: refused with a problem document, or taken whole.
 
-Each place gets its share of the strings, so that each string stands in several places. The order is
+Each place gets its share of the strings, so that each string is in several places. The order is
 that of BAD_INPUTS_SEED (1). The sample lane has every third string (BAD_INPUT_STEP), and all
 places.
 """
@@ -40,7 +40,7 @@ from tests.lanes import number_of
 
 pytestmark = [embedded_only, decided_by_postgresql]
 
-# In how many places each string stands, at least.
+# In how many places each string is, at least.
 USES = number_of("BAD_INPUT_USES", sample=1, long=2)
 STRINGS = naughty_strings()[:: number_of("BAD_INPUT_STEP", sample=3, long=1)]
 # Nobody tries every so many of them.

@@ -180,7 +180,7 @@ def test_a_revocation_that_is_cut_short_claims_nothing_and_is_carried_out(
             answer = busy.admin.call("POST", "/revocations", json=revocation(scene))
         lock.__exit__(None, None, None)
         assert says_that_it_is_busy(answer)
-        assert scene.topic(credentials.username) is None, "what was decided stands"
+        assert scene.topic(credentials.username) is None, "what was decided holds"
         # The lease that could not be given back is in nobody's way but that of other services.
         impatient.alignment.align_pending()
         scene.write(topic, "x" * 200_000)

@@ -199,7 +199,7 @@ def never(world: World, *whats: str) -> World:
 
 
 def told(response: httpx.Response, world: World) -> tuple[int, dict[str, str], str]:
-    """All that the answer tells, but for the names, in whose place stands what they name."""
+    """All that the answer tells, but for the names, in whose place is what they name."""
     said = response.text
     for what, name in sorted(world.names.items(), key=lambda item: -len(item[1])):
         said = said.replace(name, f"<{what}>")

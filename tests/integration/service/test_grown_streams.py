@@ -101,7 +101,7 @@ def test_a_stream_follows_its_topics(scene: Scene, grown: str) -> None:
     with scene.platform.catalog.read() as session:
         before, tasks = generation(session), ingesting(session)
     follow_partitions(scene.platform)
-    assert stream_of(scene)[1] == 1, "no engine has told of it"
+    assert stream_of(scene)[1] == 1, "no engine has reported it"
     with told(scene.platform, {changed: "it has 3 partitions"}):
         follow_partitions(scene.platform)
         assert scene.platform.kafka.partitions(topics) == dict.fromkeys(topics, 3)

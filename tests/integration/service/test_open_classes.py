@@ -174,7 +174,7 @@ def test_no_call_that_gives_opens_more_classes_than_an_output_may_have(market: M
     assert [market.subscribe(user)[0] for user in users[:2]] == [201, 201]
     status, words = market.subscribe(users[2])
     assert status == 409 and f"output '{market.output}' has no room" in words
-    assert "3" not in words.replace(market.output, ""), "nothing is told of how many others have"
+    assert "3" not in words.replace(market.output, ""), "nothing is said about how many others have"
     status, words = market.change("/grants", users[0].user, "stream", three)
     assert status == 409 and "or end subscriptions" in words
     assert market.classes() == 2

@@ -109,7 +109,7 @@ def fuzz(operation: APIOperation[Any, Any, Any, Any], user: Api, anonymous: Api)
 
 
 def alive(user: Api) -> bool:
-    """Whether the user's session stands."""
+    """Whether the user's session is open."""
     return user.call("GET", "/whoami").status_code == 200
 
 

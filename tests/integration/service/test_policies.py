@@ -412,7 +412,7 @@ def test_two_versions_of_a_policy_are_compared(scene: Scene) -> None:
     }
     removed = changed(scene.admin.post(path, old_version=stored, new_version=None))
     assert removed["rows"] == ("price > 5", "all", "more")
-    # Nothing is changed, and the audit log tells of it.
+    # Nothing is changed, and the audit log says so.
     assert scene.admin.get(f"/streams/{scene.stream}/policies/p")["rows"] == "price > 5"
     with scene.platform.catalog.read() as session:
         entries = session.scalars(

@@ -57,7 +57,7 @@ GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol
 """
 # Ten seconds without a pulse, the look at it, and as much again on a busy machine.
 LEASE_OVER_S = 30.0
-# What a call answers that is repeated after a 503, where the change stood already.
+# What a call answers that is repeated after a 503, where the change was made already.
 AGAIN = (404, 409, 422)
 
 

@@ -336,7 +336,7 @@ def test_equal_queries_with_state_begin_apart_and_one_moves(stateful: Two) -> No
     (turn,) = {each.until_ms for each in runs_of(two, two.second)[1].outputs}
     assert turn is not None
     move(two, delivered_ms=turn)
-    assert seen_by_bob(two) == before, "and nothing tells of the move"
+    assert seen_by_bob(two) == before, "and nothing reveals the move"
     (shared,) = runs_of(two, two.second)
     assert (shared.name, outputs_of(shared)) == (first.name, [two.first, two.second])
     assert [each.after_ms for each in shared.outputs] == [None, turn]

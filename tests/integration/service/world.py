@@ -197,7 +197,7 @@ def grant_all(world: World, role: str) -> None:
 
 
 def changes(platform: Platform, user: str) -> int:
-    """How many changes of the catalog the audit log tells of the user."""
+    """How many changes of the catalog the audit log has of the user."""
     with platform.catalog.read() as session:
         made = select(AuditEntry).where(AuditEntry.actor == user, AuditEntry.outcome == "changed")
         return len(list(session.scalars(made)))

@@ -280,7 +280,7 @@ def test_of_which_streams_senders_are_counted() -> None:
 
 
 def test_the_event_time_that_is_kept_is_found_by_its_name() -> None:
-    """Whatever stands before it, and however its name was made."""
+    """Whatever is before it, and however its name was made."""
     made = "".join(("wh", "en"))
     assert checked(Project(OTHER, (column("name"), Column("t", ref(made))))).event_time == "t"
     assert checked(Project(OTHER, (column("name"),))).event_time is None

@@ -11,7 +11,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.role_clauses import NO_CLAUSES, RoleClauses
 
-# Categories of each kind stand below and above those of the others.
+# Categories of each kind are below and above those of the others.
 OWN, DOCTOR, NURSE, SURGEON = (0, 5, 8), 1, 4, 7
 EITHER, NURSES = 2, 6
 CLAUSES: Mapping[int, Collection[int]] = {EITHER: (DOCTOR, NURSE, SURGEON), NURSES: (NURSE,)}

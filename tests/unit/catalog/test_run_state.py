@@ -1,4 +1,4 @@
-"""What is told of a query: what is so, never what was so when somebody last said something."""
+"""What is said about a query: what is so, never what was so when somebody last said something."""
 
 from __future__ import annotations
 

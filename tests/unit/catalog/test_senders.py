@@ -351,7 +351,7 @@ def test_who_may_send_by_any_role_has_a_topic_of_its_own(market: World) -> None:
 
 
 def test_each_stream_has_its_own_senders(market: World) -> None:
-    """Also if a stream with shared senders stands between two others."""
+    """Also if a stream with shared senders is between two others."""
     market.stream("shared", 4)
     market.stream("in2", 5)
     stored(market, "in1")

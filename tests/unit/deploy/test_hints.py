@@ -1,4 +1,4 @@
-"""The commands that messages name: they do what the reader means, as they stand."""
+"""The commands that messages name: they do what the reader means, as they are."""
 
 import shlex
 from pathlib import Path

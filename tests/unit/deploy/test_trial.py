@@ -1,4 +1,4 @@
-"""`deploy try`: the example of docs/try.md as it stands there, and files that cannot be used."""
+"""`deploy try`: the example of docs/try.md as it is there, and files that cannot be used."""
 
 from __future__ import annotations
 

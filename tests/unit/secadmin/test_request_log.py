@@ -1,4 +1,4 @@
-"""The service's log tells of each request which operation it was, and nothing that it named."""
+"""The service's log says of each request which operation it was, and nothing that it named."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def backfill(ends: Offsets | None = None) -> QueryRun:
 
 @dataclass
 class Told(Bench):
-    """What was told of whether the backfill has delivered all."""
+    """What was said about whether the backfill has delivered all."""
 
     through: list[bool] = field(default_factory=list)
 

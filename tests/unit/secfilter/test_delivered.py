@@ -30,7 +30,7 @@ def outputs_of(*ends: int | None) -> QueryRun:
 
 @dataclass
 class Delivered(Bench):
-    """What was told of how far results are delivered."""
+    """What was said about how far results are delivered."""
 
     delivered: list[int | None] = field(default_factory=list)
 

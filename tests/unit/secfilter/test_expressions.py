@@ -131,7 +131,7 @@ def test_a_call_holds_its_arguments_as_often_as_it_says(spark: SparkSession, nam
         for call in calls(name, types)
         for kind, place in zip(types, "abc", strict=False)
     ]
-    # Spark writes NULLIF out later, and its first argument stands there twice.
+    # Spark writes NULLIF out later, and its first argument is there twice.
     hidden = 1 if name == ELEMENT else 0
     assert max(held) + hidden == SCALAR_FUNCTIONS[name].copies
 

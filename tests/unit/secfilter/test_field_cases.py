@@ -91,7 +91,7 @@ def test_what_the_field_is_known_to_send(spark: SparkSession) -> None:
     if not SHARED.exists():
         pytest.skip(f"{SHARED} is not there")
     cases: list[dict[str, Any]] = json.loads(SHARED.read_text(encoding="utf-8"))
-    # Bytes that are no text stand escaped once more.
+    # Bytes that are no text are escaped once more.
     records = [
         text.encode().decode("unicode_escape") if text.startswith("\\") else text
         for text in (case["record"] for case in cases)

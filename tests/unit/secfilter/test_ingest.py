@@ -117,7 +117,7 @@ RAW = {
     ),
     "digits": (
         b'{"s":"a","n":' + b"9" * 5_000 + b"}",
-        "a field stands twice, or a number has more",
+        "a field is given twice, a number has more",
     ),
 }
 
@@ -162,8 +162,8 @@ def test_a_reason_takes_no_longer_than_the_record_is_long(spark: SparkSession) -
     assert all(len(reason) < 200 for reason in reasons.values()), reasons
     assert reasons["escapes"] == "s: ends too soon, at byte 800007"
     assert reasons["fields"] == "s: not JSON at byte 780001"
-    assert reasons["fields twice"] == "s: stands twice"
-    assert reasons["two long names"] == f"{'n' * 64}: stands twice"
+    assert reasons["fields twice"] == "s: given twice"
+    assert reasons["two long names"] == f"{'n' * 64}: given twice"
     assert reasons["names"] == "n0: unknown field"
     assert reasons["quoted names"] == "``0`: unknown field"
 

@@ -1,4 +1,4 @@
-"""From where lab is read after a crash: nothing that is read again may stand before that."""
+"""From where lab is read after a crash: nothing that is read again may be before that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ingest:
             case "send":
                 self.sent += 1
             case "write" if self.read < self.sent:
-                # What stands in lab already is read, and left out.
+                # What is in lab already is read, and left out.
                 if self.read not in self.lab[self.read_from :]:
                     self.lab.append(self.read)
                 self.read += 1

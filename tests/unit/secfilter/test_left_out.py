@@ -1,4 +1,4 @@
-"""What a query leaves out because its state is full: who is told of which tuple."""
+"""What a query leaves out because its state is full: who gets a record of which tuple."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_who_covers_all_that_a_window_can_hold_is_told(spark: SparkSession) -> N
     assert of_results(topics["all"]) == [2.0, 4.0, 6.0]
     times = [f"1970-01-01T00:00:0{second}.000000Z" for second in (4, 5)]
     assert left_out(topics["all"]) == [(time, "7") for time in times]
-    # Of the second tuple the label would be covered. But that the window is full tells of others.
+    # Of the second tuple the label would be covered. But that the window is full reveals others.
     assert of_results(topics["one"]) == [2.0, 4.0, 6.0]
     assert left_out(topics["one"]) == []
     assert left_out(topics["weak"]) == []

@@ -69,7 +69,7 @@ def lines() -> list[bytes]:
         found += record.encode().split(b"\n")
     found += [f'{{"s":"x","at":{number}}}'.encode() for number in (*_EPOCHS, *NUMBERS)]
     found += [f'{{"at":{number},"u":[{number}]}}'.encode() for number in (*_EPOCHS, *NUMBERS)]
-    # The first line would tell of another encoding or of an array.
+    # The first line would show another encoding, or an array.
     return [b'{"at":"2026-01-31T12:00:00Z"}', *found]
 
 
@@ -115,7 +115,7 @@ def assert_same(sent: bytes, fields: list[str], written: RecordFormat) -> None:
 
 @dataclass(frozen=True)
 class Produced:
-    """What the command read of a file, the records as they stood there, and what became of them."""
+    """What the command read of a file, the records as they were there, and what became of them."""
 
     reads: list[Read]
     raw: list[bytes]

@@ -1,4 +1,4 @@
-"""Grants, juniors and members of roles, as an audit log tells of them."""
+"""Grants, juniors and members of roles, as an audit log has them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class LibraryClient(WatchingClient):
         return self.has_read(since)
 
     def is_shut_out(self, began: float, returned: float) -> bool:
-        # The library fetches one after the other, and tells of a refusal once, however often it
+        # The library fetches one after the other, and reports a refusal once, however often it
         # comes: also of one that came while the call was under way.
         return super().is_shut_out(began, began)
 
@@ -102,7 +102,7 @@ class PatternFollower(GroupMember):
         consumer.subscribe([self.wanted], on_assign=self._moved)
 
     def _moved(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        """A topic that it may no longer see goes without an error where metadata tell of it."""
+        """A topic that it may no longer see goes without an error where metadata show it."""
         if self.subscription.topic not in {place.topic for place in places}:
             self.refused(time.monotonic())
 

@@ -32,7 +32,7 @@ class RememberedKafka:
     """Does what the service asks for at once: rights are (principal, topic)."""
 
     readers: set[tuple[str, str]] = field(default_factory=set)
-    # So many records stand in each topic.
+    # So many records are in each topic.
     records: int = 0
     writers: set[tuple[str, str]] = field(default_factory=set)
 

@@ -31,7 +31,7 @@ from tests.unit.secadmin.cli.running import Terminal
 from tests.unit.secadmin.cli.service import Service, running_service
 
 PASSWORD = "correct horse battery"
-# A call takes a tenth of a second, so only every so many strings stands in an argument.
+# A call takes a tenth of a second, so only every so many strings is put into an argument.
 STEP = number_of("BAD_ARGUMENT_STEP", sample=18, long=6)
 HOSTILE = "\x1b]0;title\x07\x1b[2J\r\u202e[red]x[/red]:smile:"
 
@@ -221,7 +221,7 @@ def sending(admin: Terminal, service: Service) -> Sending:
 
 
 def whole(text: str) -> bool:
-    """Whether the text can stand in a file: no half of a pair."""
+    """Whether the text can be in a file: no half of a pair."""
     return text.isascii() or "\ud800" not in text
 
 
@@ -273,7 +273,7 @@ def test_as_json_lines(sending: Sending, tmp_path: Path) -> None:
 
 
 def test_a_csv_that_ends_in_other_bytes_is_sent_so_far(sending: Sending, tmp_path: Path) -> None:
-    """What was read before is sent, waited for and counted; the rest is told of."""
+    """What was read before is sent, waited for and counted; the rest is reported."""
     rows = b"".join(b"row%d,1\n" % n for n in range(20_000))
     result, counts = sending.send(tmp_path / "t.csv", b"s,n\n" + rows + b"\xff\xfe,1\n")
     assert result.exit_code == 2

@@ -171,15 +171,15 @@ def test_a_refused_record_is_shown_as_it_came(tmp_path: Path, reader: Access) ->
         ("offset", b"17"),
         ("timestamp", b"1800000000500"),
     ]
-    messages = (FakeMessage(raw, [("reason", b"a: stands\ttwice"), *places]) for _ in range(2))
+    messages = (FakeMessage(raw, [("reason", b"a: given\ttwice"), *places]) for _ in range(2))
     world = World(tmp_path, reader, *messages)
     shown = world.terminal.ok("consume", world.dir, "--max", "1")
     text, reason, place, at = shown.rstrip("\n").split("\t")
     assert text == r'{"a": 1e400, "a": "\\u0041\x1b[2J\xff\xe2\x80\xae"}'
-    assert (reason, place, at) == (r"a: stands\x09twice", "12:3:17", "2027-01-15T08:00:00.500Z")
+    assert (reason, place, at) == (r"a: given\x09twice", "12:3:17", "2027-01-15T08:00:00.500Z")
     answer = json.loads(world.terminal.ok("consume", world.dir, "--max", "1", "--json"))
     own = {"sender": 12, "partition": 3, "offset": 17, "timestamp": "2027-01-15T08:00:00.500Z"}
-    assert answer == {"value": text, "reason": "a: stands\ttwice", **own}
+    assert answer == {"value": text, "reason": "a: given\ttwice", **own}
 
 
 @given(st.binary())

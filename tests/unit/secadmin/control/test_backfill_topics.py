@@ -1,4 +1,4 @@
-"""The topic of a backfill: it stands beside the chain of a subscription, and nobody else has it."""
+"""The topic of a backfill: it is beside the chain of a subscription, and nobody else has it."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ def test_a_topic_goes_once_no_run_uses_it_and_all_is_fenced(place: Place) -> Non
         for engine in all_engines(1):
             report_applied(session, engine, generation(session) - 1)
     delete_closed(place.platform())
-    assert place.kafka.deleted == [], "an engine may use what it has not told of"
+    assert place.kafka.deleted == [], "an engine may use what it has not reported"
     place.run_is("open", "used")
     delete_closed(place.platform())
     assert place.kafka.deleted == ["closed"]

@@ -25,7 +25,7 @@ STAMPS = {Partition("out.o.a", 0): 1}
 
 
 class Record:
-    """What a producer tells of a record that all replicas have."""
+    """What a producer reports of a record that all replicas have."""
 
     def offset(self) -> int:
         return 7
