@@ -1,7 +1,7 @@
 """The snapshot with which a broker's metadata begin, completed by its first SCRAM users.
 
 Kafka (4.0 to 4.4) loses all SCRAM users when it replays its metadata log from a snapshot without
-any, and comes upon the removal of one before it has seen another (`ScramDelta.apply`). The storage
+any, and meets the removal of one before it has seen another (`ScramDelta.apply`). The storage
 tool leaves the first users beside the log, to become its first records, and makes a snapshot at
 offset 0 that has the voters alone. With the first users in that snapshot, too, no replay begins
 without any; Kafka's own later snapshots have them as well, for the platform never removes them.

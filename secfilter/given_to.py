@@ -22,7 +22,7 @@ def for_topics(topics: Iterable[str]) -> str:
 
 
 def stands_again() -> Column:
-    """Whether the row stands, and goes to some topics alone."""
+    """Whether it is a row that stands, and goes to some topics alone."""
     return fn.col(GIVEN_TO) != fn.lit(FOR_EVERYBODY)
 
 
