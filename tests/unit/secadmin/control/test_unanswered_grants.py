@@ -42,7 +42,7 @@ class Kafka:
         pass
 
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-        raise AssertionError("no class runs apart")
+        return {topic: {"0": 0} for topic in topics}
 
     def open_senders(self, partitions: Mapping[str, int]) -> None:
         pass
