@@ -22,13 +22,6 @@ LONGEST_SILENCE_MS = 3_000
 It is longer than the controllers take to elect another one, and shorter than the platform waits for
 an answer. While a broker waits for a controller that hangs, no change gets through it.
 """
-HEARTBEAT_MS = 500
-"""How often a broker tells the active controller that it lives, and hears what it wants to know.
-
-A broker that is stopped asks the controllers first, and goes on when all others have heard of it.
-When all are stopped at once, each has to be heard before two of the controllers are gone: with
-Kafka's two seconds the last one was not, and waited for five minutes (Kafka's pull request 12292).
-"""
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the node's own network decides who reaches it
 
 
@@ -82,7 +75,6 @@ def cluster_properties(
             f"{each.id}@{each.host}:{each.ports.controller}" for each in nodes
         ),
         "controller.socket.timeout.ms": str(LONGEST_SILENCE_MS),
-        "broker.heartbeat.interval.ms": str(HEARTBEAT_MS),
         **_replicated(min(len(nodes), MOST_REPLICAS)),
     }
 
