@@ -134,7 +134,7 @@ class Ticker:
     """Ticks of one ingest query, in one thread.
 
     `written` knows what the query has written. `partitions` are the numbers of partitions of all
-    topics.
+    topics. `clock` gives seconds that only ever grow.
     """
 
     def __init__(
@@ -144,9 +144,10 @@ class Ticker:
         ticking: Ticking,
         written: Written,
         partitions: Callable[[], Mapping[str, int]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._run, self._mark, self._ticking = run, mark, ticking
-        self._written, self._partitions = written, partitions
+        self._written, self._partitions, self._clock = written, partitions, clock
         self._streams: dict[int, _Stream] = {}
         self._due: list[tuple[float, _Stream, int]] = []
 
@@ -183,7 +184,7 @@ class Ticker:
 
     def _hear(self, consumer: Consumer) -> None:
         """Take the echoes that came, and wait for the first until something else is to do."""
-        now = time.monotonic()
+        now = self._clock()
         times = [each.next_at for each in self._streams.values()] + [at for at, _, _ in self._due]
         messages = heard(consumer, min(1.0, max(0.01, min(times) - now)))
         senders = {s.id: [each] for each in self._streams.values() for s in each.stream.senders}
@@ -195,7 +196,7 @@ class Ticker:
 
     def _tick(self, producer: Producer) -> None:
         """Send the ticks that are due."""
-        due = [each for each in self._streams.values() if time.monotonic() >= each.next_at]
+        due = [each for each in self._streams.values() if self._clock() >= each.next_at]
         if not due:
             return
         draining = self._ticking.draining()
@@ -211,7 +212,7 @@ class Ticker:
                 producer.produce(ECHO_TOPIC, without_sender(self._mark.life), partition=0)
             every, busy = self._ticking.every_s, each.time.take_busy()
             each.wait_s = next_wait_s(each.wait_s, every, max(every, _LONGEST_S), busy=busy)
-            each.next_at = time.monotonic() + each.wait_s
+            each.next_at = self._clock() + each.wait_s
         producer.poll(0)
 
     def _tick_topic(
@@ -282,20 +283,20 @@ class Ticker:
         ]
         if not reads_all or not self._written.holds() or not goes_on():
             return
-        at = time.monotonic() + SETTLED_S
+        at = self._clock() + SETTLED_S
         for each, now_ms in reads_all:
             each.proven_ms = now_ms
             self._due.append((at, each, now_ms))
 
     def _reads_all(self, each: _Stream, unfinished: Set[int]) -> bool:
         """Whether ingest reads all senders of the stream, but for those that are long away."""
-        now = time.monotonic()
+        now = self._clock()
         missing = unfinished - {sender.id for sender in each.stream.senders}
         each.missing = {sender: each.missing.get(sender, now) for sender in missing}
         return all(now - since > IDLE_S for since in each.missing.values())
 
     def _pass_on(self, producer: Producer) -> None:
-        now = time.monotonic()
+        now = self._clock()
         due = [each for each in self._due if each[0] <= now]
         self._due = [each for each in self._due if each[0] > now]
         for _, each, time_ms in due:
