@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,16 @@ from catalog.engines import FIRST
 from catalog.errors import InvalidInput
 from catalog.executions import to_join
 from catalog.migrations import upgrade
-from catalog.models import Access, Base, DeliveryClass, ExecutionRow, SenderRow, StreamRow
+from catalog.models import (
+    Access,
+    Assignment,
+    Base,
+    DeliveryClass,
+    ExecutionRow,
+    QueryRow,
+    SenderRow,
+    StreamRow,
+)
 from catalog.plan import Plan, Source
 from catalog.pulse import beat
 from catalog.relation import Relation, RelationKind
@@ -30,6 +40,14 @@ from catalog.store import Catalog
 from catalog.stored_form import to_stored
 from catalog.wanted import generation, is_in_step, wanted_runs
 from tests.audit_key import AUDIT_KEY
+
+
+def insert(catalog: Catalog, rows: Iterable[str]) -> None:
+    """Insert the rows: each is what follows INSERT INTO."""
+    with for_writing(catalog.engine).begin() as connection:
+        for row in rows:
+            # What follows a colon would be a parameter.
+            connection.execute(text(f"INSERT INTO {row}".replace(":", "\\:")))
 
 
 @pytest.mark.filterwarnings("error")
@@ -52,9 +70,7 @@ def test_upgrading_again_changes_nothing(catalog: Catalog) -> None:
 def test_an_access_of_the_first_tables_keeps_its_topic_and_its_roles(empty_url: str) -> None:
     catalog = Catalog(empty_url, AUDIT_KEY)
     upgrade(catalog.engine, "v0_2_1")
-    with for_writing(catalog.engine).begin() as connection:
-        for statement in _FIRST_ROWS.strip().splitlines():
-            connection.execute(text(f"INSERT INTO {statement}"))
+    insert(catalog, _FIRST_ROWS.strip().splitlines())
     upgrade(catalog.engine)
     with catalog.read() as session:
         accesses = session.scalars(select(Access).order_by(Access.id))
@@ -104,9 +120,7 @@ def test_the_first_tables_get_engines(empty_url: str) -> None:
 def test_a_stream_of_the_first_tables_goes_on_with_its_one_topic(empty_url: str) -> None:
     catalog = Catalog(empty_url, AUDIT_KEY)
     upgrade(catalog.engine, "v0_2_1")
-    with for_writing(catalog.engine).begin() as connection:
-        for statement in _FIRST_STREAMS.strip().splitlines():
-            connection.execute(text(f"INSERT INTO {statement}"))
+    insert(catalog, _FIRST_STREAMS.strip().splitlines())
     upgrade(catalog.engine)
     with catalog.read() as session:
         senders = session.scalars(select(SenderRow)).all()
@@ -131,9 +145,7 @@ streams VALUES (3, 1, '{}', '{}', 0, 1, 1, 1)
 def test_the_topics_of_an_output_that_is_gone_are_removed(empty_url: str) -> None:
     catalog = Catalog(empty_url, AUDIT_KEY)
     upgrade(catalog.engine, "v0_2_4")
-    with for_writing(catalog.engine).begin() as connection:
-        for statement in _CLASSES.strip().splitlines():
-            connection.execute(text(f"INSERT INTO {statement}"))
+    insert(catalog, _CLASSES.strip().splitlines())
     upgrade(catalog.engine)
     with catalog.read() as session:
         rows = session.scalars(select(DeliveryClass))
@@ -153,10 +165,7 @@ delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (2, 2, 'th
 def test_equal_queries_of_before_keep_their_runs_and_share_nothing(empty_url: str) -> None:
     catalog = Catalog(empty_url, AUDIT_KEY)
     upgrade(catalog.engine, "v0_2_12")
-    with for_writing(catalog.engine).begin() as connection:
-        for statement in [*_EQUAL.strip().splitlines(), *map(_output, (5, 6))]:
-            # What follows a colon would be a parameter.
-            connection.execute(text(f"INSERT INTO {statement}".replace(":", "\\:")))
+    insert(catalog, [*_QUERIES.strip().splitlines(), *map(_output, (5, 6)), *_ASSIGNED])
     upgrade(catalog.engine)
     with catalog.read() as session:
         runs = [run for run in wanted_runs(session) if isinstance(run, QueryRun)]
@@ -180,7 +189,7 @@ def test_equal_queries_of_before_keep_their_runs_and_share_nothing(empty_url: st
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
 _READ = Relation(2, "s", RelationKind.STREAM, _SCHEMA, None, 0)
-_EQUAL = """
+_QUERIES = """
 users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
 objects VALUES (1, 'schema', 'schema', 'x', 1, '2026-01-01', NULL, NULL)
 objects VALUES (2, 'stream', 'relation', 's', 1, '2026-01-01', NULL, NULL)
@@ -190,19 +199,85 @@ objects VALUES (5, 'output', 'relation', 'o5', 1, '2026-01-01', NULL, NULL)
 objects VALUES (6, 'output', 'relation', 'o6', 1, '2026-01-01', NULL, NULL)
 queries (object_id, language, text, running, stopped_because) VALUES (3, 'sql', '', true, '')
 queries (object_id, language, text, running, stopped_because) VALUES (4, 'sql', '', true, '')
-assignments VALUES (5, 'query-1', 'query-1', 1, false, false, NULL, 0, 0, '', 5)
-assignments VALUES (6, 'query-2', 'query-2', 1, false, false, NULL, 0, 0, '', 6)
 """
+_ASSIGNED = (
+    "assignments VALUES (5, 'query-1', 'query-1', 1, false, false, NULL, 0, 0, '', 5)",
+    "assignments VALUES (6, 'query-2', 'query-2', 1, false, false, NULL, 0, 0, '', 6)",
+)
 
 
-def _output(number: int) -> str:
-    """An output of the query two numbers before, as tables of v0_2_12 have it."""
+def _output(number: int, placement: str | None = "sink") -> str:
+    """An output of the query two numbers before, as tables of v0_2_12 have it.
+
+    Those before v0_2_11 have no placement.
+    """
     relation = replace(_READ, object_id=number, name=f"o{number}", kind=RelationKind.OUTPUT)
     stored = json.dumps(to_stored(relation)), json.dumps(to_stored(Plan(Source(_READ))))
     columns = "object_id, query_id, relation, plan, starting_offsets, slots, weak, retention_ms"
     offsets = json.dumps({"lab.s": {"0": 7}})
     values = f"{number}, {number - 2}, '{stored[0]}', '{stored[1]}', '{offsets}', 3, false, 1"
-    return f"outputs ({columns}, placement) VALUES ({values}, 'sink')"
+    if placement is None:
+        return f"outputs ({columns}) VALUES ({values})"
+    return f"outputs ({columns}, placement) VALUES ({values}, '{placement}')"
+
+
+def test_what_is_on_trial_already_is_tried_alone(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_6")
+    outputs = [_output(number, None) for number in (5, 6)]
+    insert(catalog, [*_QUERIES.strip().splitlines(), *outputs, *_ON_TRIAL])
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        found = {row.execution_id: row for row in session.scalars(select(Assignment))}
+        assert {number: row.trial_group for number, row in found.items()} == {5: 5, 6: 6}
+        assert (found[5].on_trial, found[5].tried, found[5].tried_beat) == (True, True, 4)
+    catalog.close()
+
+
+_ON_TRIAL = (
+    "assignments VALUES (5, 'query-1', 'probation', 1, true, true, 4, 1, 2, '')",
+    "assignments VALUES (6, 'query-1', 'probation', 1, true, false, NULL, 0, 0, '')",
+)
+
+
+def test_a_query_that_named_a_role_is_still_for_this_role_alone(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_13")
+    insert(catalog, _NAMED.strip().splitlines())
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        queries = {row.object_id: row for row in session.scalars(select(QueryRow))}
+        found = {
+            number: (row.narrowed, [r.name for r in row.as_roles], len(row.roles))
+            for number, row in queries.items()
+        }
+        assert found == {3: (True, ["S"], 2), 4: (False, [], 1)}
+        assert not session.get_one(StreamRow, 2).floored
+        sender = session.get_one(SenderRow, 1)
+        assert (sender.floor, sender.stamped, sender.lowered) == (None, None, False)
+        assert session.get_one(DeliveryClass, 1).ways is None
+    catalog.close()
+
+
+_NAMED = """
+users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
+roles VALUES (1, 'R')
+roles VALUES (2, 'S')
+objects VALUES (1, 'schema', 'schema', 'x', 1, '2026-01-01', NULL, NULL)
+objects VALUES (2, 'stream', 'relation', 's', 1, '2026-01-01', NULL, NULL)
+objects VALUES (3, 'query', 'query', 'q3', 1, '2026-01-01', NULL, NULL)
+objects VALUES (4, 'query', 'query', 'q4', 1, '2026-01-01', NULL, NULL)
+objects VALUES (5, 'output', 'relation', 'o5', 1, '2026-01-01', NULL, NULL)
+schemas VALUES (1, '{}')
+streams VALUES (2, 1, '{}', '{}', 0, 1, 1, 1, false, NULL, NULL)
+senders (id, stream_id, user_id, topic, state, readmits) VALUES (1, 2, 1, 'in.s.a', 'active', false)
+queries VALUES (3, 'sql', '', true, '', 2)
+queries VALUES (4, 'sql', '', true, '', NULL)
+query_roles VALUES (3, 1)
+query_roles VALUES (3, 2)
+query_roles VALUES (4, 1)
+delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (1, 5, 'c', 'out.o5.c', '1', false)
+"""  # noqa: E501 - a row a line
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:
