@@ -24,6 +24,7 @@ from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.fraud import demo as fraud
 from deploy.hints import down_command, up_command
+from deploy.known_state import require_known_state
 from deploy.long_lane import names_of_parts, names_tests, run_parts, show_results
 from deploy.papers import chinese_wall, shared_queries
 from deploy.runtime import ensure_fast_start, ensure_runtime
@@ -122,6 +123,7 @@ def options_of_up(options: argparse.Namespace) -> StackOptions:
 
 
 def _up(options: argparse.Namespace) -> int:
+    require_known_state(options.state, options.settings)
     stack = Stack(options_of_up(options), ensure_runtime())
     stack.start()
     if options.settings is not None:
