@@ -3,6 +3,10 @@
 A session names parts for some conflict classes. What is subscribed in it sees the greatest level
 that both this one and the level of the user dominate, also after the user's level has changed. In
 the other classes the session has the user's level.
+
+What is stored of it needs no version of its own. It is in columns of tables, so another form comes
+with another revision of these (`catalog.migrations`). And what is not named by the ids of conflict
+classes is not read.
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ def to_stored(level: SessionLevel | None) -> dict[str, str] | None:
 
 
 def from_stored(stored: Mapping[str, str] | None) -> SessionLevel | None:
-    """The level that `to_stored` gave."""
+    """The level that `to_stored` gave. Raises ValueError for what has other keys."""
     return None if stored is None else {int(class_id): part for class_id, part in stored.items()}
 
 

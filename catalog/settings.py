@@ -10,10 +10,13 @@ from typing import Any
 
 from catalog.engines import INGEST
 from catalog.errors import InvalidInput
+from catalog.form_version import require_readable
 from catalog.limits import Limits, read_limits
 from catalog.spaces import Spaces
 from catalog.user_limits import UserLimits
 
+SETTINGS_FORM = 1
+"""The version of the form of the settings, in their entry `version`."""
 FORMER_ACCOUNT = (
     "[kafka.secfilter] is no more: write [kafka.ingest] and [kafka.query] in its place, "
     "each with a username and a password_file of its own"
@@ -156,13 +159,17 @@ class Settings:
 
     @classmethod
     def load(cls, path: Path) -> Settings:
-        """Read the file. Raises InvalidInput with the name of a missing or unusable entry."""
+        """Read the file.
+
+        Raises InvalidInput with the name of a missing or unusable entry, or for a newer form.
+        """
         try:
             data = tomllib.loads(path.read_text())
         except OSError as error:
             raise InvalidInput(f"cannot read the settings {path}: {error.strerror}") from None
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"the settings {path} are not TOML: {error}") from None
+        require_readable(f"the file {path}", data, SETTINGS_FORM)
         if has_former_account(data):
             raise InvalidInput(f"the settings {path}: {FORMER_ACCOUNT}")
         try:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from catalog.engine_rights import QUERY as QUERY_ROLE
 from catalog.engines import INGEST as INGEST_ROLE
 from catalog.private_file import write_private
+from catalog.settings import SETTINGS_FORM
 from deploy.broker_cluster import MOST_REPLICAS, Node, cluster_properties
 from deploy.broker_format import argument_file, format_arguments, new_cluster_id
 from deploy.broker_memory import DEFAULT_HEAP_MB, RequestMemory
@@ -157,6 +158,7 @@ class _Made:
     def _settings(self) -> Table:
         kafka = self._hosts.kafka
         return {
+            "version": SETTINGS_FORM,
             "catalog": {
                 "url": self._url("secadmin"),
                 INGEST_ROLE: {"url": self._url(INGEST_ROLE)},

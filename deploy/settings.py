@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from catalog.errors import InvalidInput
+from catalog.form_version import require_readable
 from catalog.private_file import write_private
-from catalog.settings import FORMER_ACCOUNT, has_former_account
+from catalog.settings import FORMER_ACCOUNT, SETTINGS_FORM, has_former_account
 from deploy.broker_properties import INGEST_USER, QUERY_USER
 from deploy.certificates import Certificates
 from deploy.credentials import Credentials, ensure_credentials
@@ -80,6 +82,7 @@ def local_settings(
     secrets = private_folder(state / "secrets")
     first = secret_file(secrets / "first-administrator.password", FIRST_PASSWORD_BYTES)
     return {
+        "version": SETTINGS_FORM,
         "catalog": {"url": f"sqlite:///{state / 'catalog.db'}"},
         "kafka": {
             name: _account(ensure_credentials(secrets, user)) for name, user in _MADE_USERS.items()
@@ -109,7 +112,8 @@ def read_overrides(file: Path) -> Table:
     """Read an operator's settings; relative paths in it are relative to its folder.
 
     Raises:
-        DeployError: The file cannot be read, is not TOML, or names the account of former versions.
+        DeployError: The file cannot be read, is not TOML, has a newer form, or names the account of
+            former versions.
     """
     try:
         data: Table = tomllib.loads(file.read_text())
@@ -117,6 +121,12 @@ def read_overrides(file: Path) -> Table:
         raise DeployError(f"cannot read the settings {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DeployError(f"the settings {file} are not TOML: {error}") from error
+    try:
+        require_readable(f"the file {file}", data, SETTINGS_FORM)
+    except InvalidInput as error:
+        raise DeployError(str(error)) from error
+    # What is filled in has the form of this program.
+    data.pop("version", None)
     if not isinstance(data.get("kafka"), dict):
         raise DeployError(f"the settings {file} lack [kafka]: deploy/README.md says what it holds")
     if has_former_account(data):

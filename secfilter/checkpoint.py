@@ -14,7 +14,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from catalog.form_version import require_readable
 from catalog.label_layout import LabelLayout
 from catalog.stored_form import from_stored, to_stored
 from secfilter.kafka_options import Offsets
@@ -22,6 +24,8 @@ from secfilter.kafka_options import Offsets
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _CURRENT, _START, _SPARK, _LOCK = "current.json", "start.json", "spark", "lock"
 _LAYOUT = "layout.json"
+# The version of the form of `current.json`, and of the `start.json` of the generation it names.
+_FORM = 1
 _FIRST = "1"
 _LOGS = ("offsets", "commits")
 # The version of Spark's logs, and what they say of the time.
@@ -162,7 +166,7 @@ class Checkpoints:
             Checkpoint(folder, start).keep_layout(layout)
         # Do this last and in one step. So a generation exists only together with its start.
         made = {"generation": number, "shape": shape, "owners": dict(owners or {})}
-        replace_file(home / _CURRENT, json.dumps(made))
+        replace_file(home / _CURRENT, json.dumps({"version": _FORM, **made}))
         return Checkpoint(folder, _start_of(folder), owners or {})
 
     def moved(self, run: str, start: Offsets) -> Checkpoint:
@@ -182,7 +186,7 @@ class Checkpoints:
         source = self.home(run) / _CURRENT
         if self.previous(other) is not None or not source.exists():
             return
-        data = json.loads(source.read_text())
+        data = _read_current(source)
         home = _private(self.home(other))
         self.forget(other)
         made = home / _FIRST
@@ -215,7 +219,7 @@ class Checkpoints:
         current = home / _CURRENT
         if not current.exists():
             return None
-        data = json.loads(current.read_text())
+        data = _read_current(current)
         folder = home / str(data["generation"])
         return Checkpoint(folder, _start_of(folder), data.get("owners", {})), data["shape"]
 
@@ -224,6 +228,13 @@ def _folder_name(run: str) -> str:
     if not _SAFE.fullmatch(run):
         raise ValueError("a run's name is letters, digits, _ and -")
     return run
+
+
+def _read_current(file: Path) -> dict[str, Any]:
+    """What names a run's newest generation. Raises InvalidInput if a newer program wrote it."""
+    data: dict[str, Any] = json.loads(file.read_text())
+    require_readable(f"the checkpoint of {file.parent.name}", data, _FORM)
+    return data
 
 
 def _start_of(folder: Path) -> Offsets | None:

@@ -49,6 +49,7 @@ VALUES = {
         *("pair_expressions", "pattern", "plan_rules"),
         *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
         *(
+            "form_version",
             "functions",
             "held_time",
             "label",

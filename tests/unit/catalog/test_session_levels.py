@@ -11,7 +11,7 @@ from catalog.errors import Denied
 from catalog.login import Wanted, login
 from catalog.models import Access, AuditEntry, Session, User, UserLevel
 from catalog.passwords import Passwords
-from catalog.session_levels import SessionLevel, to_stored
+from catalog.session_levels import SessionLevel, from_stored, to_stored
 from catalog.store import Catalog
 from catalog.subject import subject_of_session, subjects_of_accesses
 from tests.unit.catalog.world import START, World
@@ -136,3 +136,14 @@ def test_who_has_not_chosen_may_name_a_company_and_reads_none(
     assert shown(market, opened.session_id) == "[1, A]"
     set_level(market, "COI1", "2", by_choice=True)
     assert shown(market, opened.session_id) == "[⊥, A]"
+
+
+@pytest.mark.parametrize("level", [None, {}, {7: "T", 12: "_", 13: "7"}])
+def test_a_level_is_read_as_it_was_stored(level: SessionLevel | None) -> None:
+    assert from_stored(to_stored(level)) == level
+
+
+def test_a_level_that_another_program_stored_in_its_own_way_is_not_read() -> None:
+    """To read nothing of it would give the session the whole level of its user."""
+    with pytest.raises(ValueError, match="version"):
+        from_stored({"version": "2", "7": "_"})

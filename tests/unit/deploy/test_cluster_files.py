@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import tomllib
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import make_url
 
 from catalog.audit_key import AuditKey
-from catalog.settings import KafkaAccount, Settings
+from catalog.settings import SETTINGS_FORM, KafkaAccount, Settings
 from deploy.cluster_files import PORTS, THERE, Hosts, write_cluster
 from deploy.errors import DeployError
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S
@@ -104,6 +105,12 @@ def test_certificates_have_the_names_by_which_servers_are_reached(written: Path)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         expected = [host, HOSTS.address] if host in HOSTS.secadmin else [host]
         assert names.value.get_values_for_type(x509.DNSName) == expected
+
+
+def test_the_settings_of_each_part_say_their_form(written: Path) -> None:
+    files = list(written.rglob("settings.toml"))
+    assert len(files) == len(HOSTS.secadmin) + 2
+    assert {tomllib.loads(file.read_text())["version"] for file in files} == {SETTINGS_FORM}
 
 
 def test_only_their_owner_reads_them(written: Path) -> None:

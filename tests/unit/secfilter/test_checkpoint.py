@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from catalog.errors import InvalidInput
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from secfilter.checkpoint import Checkpoint, Checkpoints
@@ -139,3 +141,43 @@ def test_a_file_system_without_second_names_gets_copies(
     monkeypatch.setattr(os, "link", refuse)
     checkpoints.copy("query-1", "query-2")
     assert read(copied(checkpoints), "state/0/1/2.zip") == "state"
+
+
+def rewritten(file: Path, **changed: object) -> dict[str, object]:
+    """What the file says now: what it said before, with these changes. None leaves an entry out."""
+    data = {**json.loads(file.read_text()), **changed}
+    kept = {name: value for name, value in data.items() if value is not None}
+    file.write_text(json.dumps(kept))
+    return kept
+
+
+def test_a_checkpoint_without_a_version_is_read(checkpoints: Checkpoints) -> None:
+    """The first form had none."""
+    before, file = checkpoints.current("query-1", "shape"), current_file(checkpoints, "query-1")
+    assert set(rewritten(file, version=None)) == {"generation", "shape", "owners"}
+    assert checkpoints.current("query-1", "shape") == before
+    checkpoints.copy("query-1", "query-2")
+    assert copied(checkpoints).committed() == {"lab.a": {"0": 8}}
+
+
+def test_a_checkpoint_of_a_newer_program_is_refused(checkpoints: Checkpoints) -> None:
+    """To begin anew would lose state, and to guess would lose tuples."""
+    file = current_file(checkpoints, "query-1")
+    assert json.loads(file.read_text())["version"] == 1
+    kept = rewritten(file, version=2)
+    told = "^the checkpoint of query-1 has form 2, and this program reads forms up to 1: use the "
+    looks: list[Callable[[], object]] = [
+        lambda: checkpoints.current("query-1", "shape"),
+        lambda: checkpoints.previous("query-1"),
+        lambda: checkpoints.copy("query-1", "query-2"),
+        lambda: checkpoints.moved("query-1", START),
+    ]
+    for look in looks:
+        with pytest.raises(InvalidInput, match=told):
+            look()
+    assert json.loads(file.read_text()) == kept
+    assert checkpoints.previous("query-2") is None
+
+
+def current_file(checkpoints: Checkpoints, run: str) -> Path:
+    return checkpoints.home(run) / "current.json"
