@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.analysis import analyse
 from catalog.label_layout import LabelLayout
-from catalog.plan import Emission
+from catalog.plan import Emission, is_stateful
 from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.runs import QueryRun
@@ -73,8 +73,10 @@ def run_batch(
     check_supported(compiled.frame, "update" if updates else "append")
     if run.by_role:
         compiled = replace(compiled, frame=merged(compiled.frame, compiled.layout))
-    ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
-    out = fan_out(replace(compiled, frame=ordered), run, "key")
+    if is_stateful(case.plan):
+        ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
+        compiled = replace(compiled, frame=ordered)
+    out = fan_out(compiled, run, "key")
     query = (
         out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))
         .outputMode("update" if updates else "append")
