@@ -56,7 +56,9 @@ PARTS = {
     "generated": Part(
         _differential("canonical", "generated", "generated_operators", "generator"), workers=2
     ),
-    "classes": Part(_differential("class_streams", "class_views", "difference_streams", "exact"), workers=2),
+    "classes": Part(
+        _differential("class_streams", "class_views", "difference_streams", "exact"), workers=2
+    ),
     "labels": Part(_differential("levels", "role_sets"), workers=2),
     "kafka": Part(
         (
