@@ -18,6 +18,7 @@ from typing import Any
 
 from catalog.form_version import require_readable
 from catalog.label_layout import LabelLayout
+from catalog.private_file import write_private
 from catalog.stored_form import from_stored, to_stored
 from secfilter.kafka_options import Offsets
 
@@ -278,10 +279,4 @@ def _private(folder: Path) -> Path:
 
 def replace_file(path: Path, text: str) -> None:
     """Replace the file in one step and sync it. A crash leaves the old or the new file."""
-    fresh = path.with_name(path.name + ".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    fresh.replace(path)
+    write_private(path, text, synced=True)

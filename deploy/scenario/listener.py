@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from deploy.errors import DeployError
-from secadmin.cli.closing import close
+from secadmin.cli.bounded_close import close
 from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.retaking import Retaking
 

@@ -31,7 +31,6 @@ from catalog.session_levels import to_stored
 from catalog.stored_form import from_stored
 from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
-from secadmin.control.again import carrying_out_first
 from secadmin.control.one_window import require_one_window
 from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
@@ -40,6 +39,7 @@ from secadmin.control.sender_topics import settle_senders
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
 from secadmin.control.visible_relations import shows_more
 from secadmin.control.walls import choose_in, require_choice
+from secadmin.control.withdrawals_first import carrying_out_first
 from secadmin.control.work import Caller, Reading, reading, working
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import new_principal_name

@@ -13,10 +13,10 @@ from catalog.login import Login, Wanted
 from catalog.password_change import change_password as change_in_catalog
 from catalog.session_levels import from_stored, level_words
 from catalog.store import Change
-from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement, of_sessions, undone_topics
 from secadmin.control.slices import slices
+from secadmin.control.withdrawals_first import carrying_out_first
 from secadmin.control.work import Caller
 
 

@@ -28,7 +28,6 @@ from catalog.permission import Permission
 from catalog.roles import add_junior, remove_junior
 from catalog.senders import kept_from_aggregates
 from catalog.sessions import end_session, open_sessions_of
-from secadmin.control.again import carrying_out_first
 from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.operator_limits import stop_beyond_limits
 from secadmin.control.platform import Platform
@@ -44,6 +43,7 @@ from secadmin.control.settlement import (
     undone_topics,
 )
 from secadmin.control.slices import slices
+from secadmin.control.withdrawals_first import carrying_out_first
 from secadmin.control.work import Caller, Work, reading, working
 
 

@@ -22,10 +22,10 @@ from catalog.run_names import ingest_run_name
 from catalog.sender_state import SenderState
 from catalog.session_levels import classes_of, within
 from catalog.wanted import is_applied
-from secadmin.control.again import carrying_out_first
 from secadmin.control.conflict_classes import find_class
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_user, undone_topics
+from secadmin.control.withdrawals_first import carrying_out_first
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
 

@@ -15,7 +15,7 @@ from catalog.errors import NotFound
 from catalog.permission import ObjectKind
 from secadmin.cli.access import Access
 from secadmin.cli.access_folder import AccessFolder, is_access_folder, read_subscription
-from secadmin.cli.closing import close
+from secadmin.cli.bounded_close import close
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.ending import ended_after

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from catalog.settings import KafkaSettings
-from secadmin.cli.closing import close
+from secadmin.cli.bounded_close import close
 from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.retaking import Retaking
 from secadmin.kafka.principals import Credentials

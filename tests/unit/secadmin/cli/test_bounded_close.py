@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 
-from secadmin.cli.closing import close
+from secadmin.cli.bounded_close import close
 
 
 class Client:
