@@ -90,7 +90,8 @@ def assert_all_stand_in(catalog: Catalog) -> None:
     """Each decision of the scenario is in the log, in its order."""
     columns = (AuditEntry.actor, AuditEntry.action, AuditEntry.object, AuditEntry.outcome)
     with catalog.read() as session:
-        logged = iter(session.execute(select(*columns).order_by(AuditEntry.seq)).tuples().all())
+        rows = session.execute(select(*columns).order_by(AuditEntry.seq)).all()
+    logged = iter([tuple(row) for row in rows])
     for decision in DECISIONS:
         assert decision in logged, f"missing, or not in its place: {decision}"
 
