@@ -43,8 +43,8 @@ def compiled(runtime: Runtime, name: str, jars: Path, home: Path, heap: int = 12
     return JavaProgram(runtime, name, f"{home}{os.pathsep}{needs}", heap)
 
 
-def flink_jars(runtime: Runtime, folder: Path) -> Path:
-    """Fetch Flink and its Kafka connector; returns the folder of their jars."""
+def fetched_jars(runtime: Runtime, name: str, folder: Path) -> Path:
+    """Fetch what the file of that name asks for, such as Flink; returns the folder of the jars."""
     jars = folder / "jars"
-    resolve(runtime.java, find_ivy(pyspark_jars()), PROGRAMS / "flink.xml", folder, jars)
+    resolve(runtime.java, find_ivy(pyspark_jars()), PROGRAMS / f"{name}.xml", folder, jars)
     return jars

@@ -23,7 +23,7 @@ from deploy.runtime import Runtime, ensure_runtime
 from deploy.scenario.person import COMMAND, Person
 from deploy.stack import Stack, StackOptions
 from tests.clients.flow import PER_SECOND, Flow
-from tests.clients.java import PROGRAMS, compiled, flink_jars
+from tests.clients.java import PROGRAMS, compiled, fetched_jars
 from tests.clients.reader import Reader
 from tests.requirements import missing
 
@@ -75,7 +75,9 @@ def clients(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> dict[
         missing("npm, javac and kcat")
     subprocess.run(["npm", "ci", "--silent"], cwd=node, check=True)
     java = compiled(runtime, "JavaReader", runtime.jars.broker, home)
-    flink = compiled(runtime, "FlinkReader", flink_jars(runtime, home / "flink"), home, heap=512)
+    flink = compiled(
+        runtime, "FlinkReader", fetched_jars(runtime, "flink", home / "flink"), home, heap=512
+    )
 
     def python(program: str, *more: Path) -> Callable[[Path], list[str]]:
         start = f"import sys; sys.path.insert(0, {str(packages)!r}); import runpy; "

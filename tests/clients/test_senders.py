@@ -1,6 +1,6 @@
 """Clients that send: each of their records comes once, also where a job fails or aborts.
 
-Flink is fetched, so this runs in the long lane alone.
+Flink and Kafka Connect are fetched, so this runs in the long lane alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from deploy.console import console_command
 from deploy.runtime import Runtime, ensure_runtime
 from deploy.scenario.person import Person
 from deploy.stack import Stack, StackOptions
-from tests.clients.java import compiled, flink_jars
+from tests.clients.connect import connect_command
+from tests.clients.java import compiled, fetched_jars
 from tests.integration.flowing import now_text
 from tests.requirements import missing
 
@@ -27,8 +28,10 @@ pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 COUNT = 400
 PATIENCE_S = 240.0
+# A client may take long to start.
+IN_TIME = ("--lateness", "60s")
 # The stream of each test is of its own, and each query reads all of one.
-STREAMS = ("of_flink", "of_java", "of_console")
+STREAMS = ("of_flink", "of_java", "of_connect", "of_console")
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Sender:
 
     def prepare(self) -> None:
         """Add the stream, and a query that reads it."""
-        self.person.run("stream", "add", self.stream, "--schema", "numbered", "--event-time", "ts")
+        self.person.run(
+            "stream", "add", self.stream, "--schema", "numbered", "--event-time", "ts", *IN_TIME
+        )
         self.person.run("grant", "ADMIN", "SEND, READ TUPLE", "on", "stream", self.stream)
         self.person.run("sender", self.stream, "--dir", str(self.folder))
         query = f"SELECT ts, n FROM {self.stream}"
@@ -92,6 +97,12 @@ def runtime() -> Runtime:
     return ensure_runtime()
 
 
+def numbered() -> str:
+    """Lines of JSON with the records that are sent."""
+    now = now_text()
+    return "".join(json.dumps({"ts": now, "n": number}) + "\n" for number in range(COUNT))
+
+
 def run(command: list[str], log: Path, records: str = "") -> None:
     """Run a client to its end, with `records` on its input."""
     with log.open("wb") as told:
@@ -110,7 +121,8 @@ def test_each_record_of_a_job_of_flink_that_failed_comes_once(
     senders: dict[str, Sender], runtime: Runtime, tmp_path: Path
 ) -> None:
     sender = senders["of_flink"]
-    writer = compiled(runtime, "FlinkWriter", flink_jars(runtime, tmp_path), tmp_path, heap=512)
+    jars = fetched_jars(runtime, "flink", tmp_path)
+    writer = compiled(runtime, "FlinkWriter", jars, tmp_path, heap=512)
     run(writer.command(str(sender.folder), sender.topic, str(COUNT)), tmp_path / "log")
     sender.check_that_each_came_once()
 
@@ -124,11 +136,24 @@ def test_what_a_program_in_java_aborts_does_not_come(
     sender.check_that_each_came_once()
 
 
+def test_each_line_of_a_file_that_kafka_connect_reads_comes(
+    senders: dict[str, Sender], runtime: Runtime, tmp_path: Path
+) -> None:
+    """Its worker runs until it is ended."""
+    sender, lines = senders["of_connect"], tmp_path / "lines"
+    command = connect_command(runtime, sender.folder, sender.topic, lines, tmp_path)
+    lines.write_text(numbered())
+    log = tmp_path / "log"
+    with log.open("wb") as told, subprocess.Popen(command, stdout=told, stderr=told) as worker:
+        try:
+            sender.check_that_each_came_once()
+        finally:
+            worker.terminate()
+
+
 def test_each_line_of_the_console_producer_comes(
     senders: dict[str, Sender], runtime: Runtime, tmp_path: Path
 ) -> None:
     sender = senders["of_console"]
-    now = now_text()
-    lines = "".join(json.dumps({"ts": now, "n": number}) + "\n" for number in range(COUNT))
-    run(console_command(runtime, sender.folder, []), tmp_path / "log", lines)
+    run(console_command(runtime, sender.folder, []), tmp_path / "log", numbered())
     sender.check_that_each_came_once()

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 START_S, FED_S = 300.0, 180.0
 SILENT_S = "15"
+SOON = ("--timeout", "20")
 PRIMARY, STANDBY = Hosts().postgresql
 BOTH = ["london", "newyork"]
 TRADE = ("ts:timestamp!", "symbol:string!", "price:double!", "quantity:bigint!")
@@ -260,8 +261,14 @@ def test_all_parts_end_in_time_and_go_on_with_what_they_had(platform: Composed, 
 
     # A session and its accesses are still there, and each record that was delivered.
     await_answer(cast.bob, "accesses")
-    kept = cast.bob.consume("big", "--max", "3", "--timeout", "120")
-    assert sorted(each["symbol"] for each in kept) == ["BP", "IBM", "VOD"]
+    await_that(
+        lambda: (
+            sorted(each["symbol"] for each in cast.bob.consume("big", "--max", "3", *SOON))
+            == ["BP", "IBM", "VOD"]
+        ),
+        "all that was delivered is there",
+        FED_S,
+    )
     cast.send("newyork", "AAPL")
     await_that(
         lambda: any(
