@@ -15,7 +15,7 @@ from secfilter.class_beginnings import LONGEST_AGO_MS, TakenUp, moved_back, take
 from secfilter.going_on import layout_of, owners_of, shape_of
 from secfilter.kafka_options import Offsets
 from secfilter.side_notes import SideNotes
-from tests.unit.secfilter.test_with_side import run_of
+from tests.unit.secfilter.side_world import run_of
 
 NOW_MS = 10_000_000.0
 LAB = "lab.s"

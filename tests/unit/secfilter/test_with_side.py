@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,235 +12,19 @@ from hypothesis import strategies as st
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.plan import Aggregation, Source, Window
-from catalog.relation import Relation, RelationKind
-from catalog.runs import FanOutClass, FedOutput, QueryRun, Run, RunReport, fingerprint
-from catalog.schema import Attribute, Schema, Type
-from secfilter.background import Task
+from catalog.runs import FanOutClass, QueryRun
 from secfilter.beside import fed_by, feed_all, lacking, side_name, side_run
-from secfilter.class_beginnings import moved_back
-from secfilter.kafka_options import Offsets
-from secfilter.pace import Pace
-from secfilter.query_with_side import QueryWithSide
-from secfilter.supervised import Means
-from secfilter.with_side import Starts
 from tests.outputs import with_output
 from tests.plans import grouped, whole
-from tests.unit.secfilter.stoppable import Stoppable
-
-_STREAM = Relation(1, "s", RelationKind.STREAM, Schema((Attribute("a", Type.STRING),)), None, 0)
-_PARTITIONS = ("0", "1")
-# Longer than a failed start waits at most, and than a batch is waited for.
-_LONG_S = 100.0
-_NAME = "query-9"
-NOWHERE: Mapping[str, Mapping[str, int]] = {}
-
-
-def run_of(
-    *classes: str, labelled: bool = False, made: Mapping[str, Mapping[str, int]] = NOWHERE
-) -> QueryRun:
-    """A run with these classes. `made` has the ends of the log when each one was made."""
-    fed = tuple(
-        FanOutClass(topic, Clearance.of(0), begins={"lab.s": made.get(topic, {})})
-        for topic in classes
-    )
-    plan, reaches = whole(Source(_STREAM)), {1: Label.of(0)}
-    return QueryRun(_NAME, plan, (FedOutput(_STREAM, fed, labelled),), Label.of(0), {}, reaches)
-
-
-@dataclass
-class FakeQuery(Stoppable):
-    """Reads the log from `began` on, and delivers to the topics of its run."""
-
-    log: Log
-    run: QueryRun
-    began: Offsets
-    at: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.at = dict(self.began["lab.s"])
-
-    def flow(self, partition: str) -> None:
-        """Deliver what there is in the partition."""
-        if self.over or not self.planned:
-            return
-        for offset in range(self.at[partition], self.log.ends[partition]):
-            for topic in fed_by(self.run):
-                self.log.delivered.setdefault(topic, set()).add((partition, offset))
-        self.at[partition] = self.log.ends[partition]
-
-    def end_batch(self) -> None:
-        """The batch ends, and what is delivered is committed; then it goes on, or it is asked."""
-        if not self.over:
-            if self.planned:
-                self.log.committed[self.run.name] = {"lab.s": dict(self.at)}
-            self.over = self.asked
-
-
-@dataclass
-class Log:
-    """What outlives an engine: the labelled topic, what is delivered, committed and noted."""
-
-    ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_PARTITIONS, 0))
-    delivered: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
-    committed: dict[str, Offsets] = field(default_factory=dict)
-    noted: frozenset[str] = frozenset()
-    # What the main run has begun to feed; None before its first start.
-    taken: frozenset[str] | None = None
-
-    def unfinished(self, name: str) -> frozenset[str]:
-        assert name == side_name(_NAME)
-        return self.noted
-
-    def reached(self, name: str) -> Offsets:
-        return self.committed.get(name, {})
-
-    def finish(self, name: str) -> None:
-        self.noted = frozenset()
-        self.committed.pop(name, None)
-
-    def held(self, name: str) -> frozenset[str]:
-        raise AssertionError("only ingest asks that")
-
-
-@dataclass
-class World:
-    """One engine after another over the same log, with hands on all that can happen."""
-
-    log: Log = field(default_factory=Log)
-    classes: tuple[str, ...] = ("first",)
-    made: int = 0
-    labelled: bool = False
-    stands: bool = False
-    slow: bool = False
-    # Whether Spark plans a query at once.
-    plans: bool = True
-    now: float = 0.0
-    held: list[Task[Any]] = field(default_factory=list)
-    queries: list[FakeQuery] = field(default_factory=list)
-    reports: list[RunReport] = field(default_factory=list)
-    # Of each topic that was told to be fed: the ends of the log then.
-    fed_from: dict[str, dict[str, int]] = field(default_factory=dict)
-    # Of each class: the ends of the log when it was made.
-    made_at: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.begin_engine()
-
-    def begin_engine(self) -> None:
-        self.held, self.queries = [], []
-        means = Means(
-            *(self.start, self.report, lambda: self.now, Pace(), self.begin, lambda: True)
-        )
-        self.pair = QueryWithSide(_NAME, means, Starts(self.start, self.start_side, self.log))
-
-    def begin(self, _name: str, task: Task[Any]) -> None:
-        self.held.append(task)
-        if not self.slow:
-            self.let_go()
-
-    def let_go(self) -> None:
-        for task in self.held:
-            task.do()
-        self.held = []
-
-    def start(self, run: Run, _settled: bool) -> FakeQuery:
-        assert isinstance(run, QueryRun)
-        began = self.log.committed.setdefault(run.name, {"lab.s": dict.fromkeys(_PARTITIONS, 0)})
-        if self.log.taken is not None:
-            began = moved_back(began, run.classes, self.log.taken | self.log.noted, 0)
-            self.log.committed[run.name] = began
-        query = self._query(run, began)
-        self.log.taken = fed_by(run)
-        return query
-
-    def start_side(self, run: Run) -> FakeQuery:
-        assert isinstance(run, QueryRun)
-        at = self.log.committed[run.name] if self.log.noted else {"lab.s": dict(self.log.ends)}
-        self.log.committed[run.name] = moved_back(at, run.classes, self.log.noted, 0)
-        self.log.noted |= fed_by(run)
-        return self._query(run, self.log.committed[run.name])
-
-    def _query(self, run: QueryRun, began: Offsets) -> FakeQuery:
-        assert not self.running(run.name), "two of a kind run"
-        self.queries.append(FakeQuery(self.log, run, began, planned=self.plans))
-        return self.queries[-1]
-
-    def running(self, name: str) -> list[FakeQuery]:
-        return [each for each in self.queries if each.run.name == name and not each.over]
-
-    @property
-    def wanted(self) -> QueryRun | None:
-        if self.stands:
-            return None
-        return run_of(*self.classes, labelled=self.labelled, made=self.made_at)
-
-    def report(self, report: RunReport) -> bool:
-        self.reports.append(report)
-        if report.state == "stopped":
-            assert not [each for each in self.queries if not each.over], "it stands still"
-        return True
-
-    def step(self, seconds: float = 1.1) -> None:
-        self.now += seconds
-        if self.pair.gone and not self.stands:
-            self.begin_engine()
-        self.pair.want(self.wanted)
-        self.pair.step()
-        self._note_fed()
-
-    def _note_fed(self) -> None:
-        said, wanted = self.reports[-1], self.wanted
-        if wanted is None or (said.state, said.fingerprint) != ("running", fingerprint(wanted)):
-            return
-        for topic in fed_by(wanted):
-            self.fed_from.setdefault(topic, dict(self.log.ends))
-
-    def open_class(self) -> None:
-        self.made += 1
-        self.classes = (*self.classes, f"class-{self.made}")
-        self.made_at[self.classes[-1]] = dict(self.log.ends)
-
-    def close_class(self) -> None:
-        if self.classes:
-            self.fed_from.pop(self.classes[0], None)
-            self.classes = self.classes[1:]
-
-    def die(self) -> None:
-        """The engine ends in the middle of everything, and another one begins."""
-        self.begin_engine()
-
-    def plan_all(self) -> None:
-        """Let Spark have planned all."""
-        self.plans = True
-        for each in self.queries:
-            each.planned = True
-
-    def settle(self) -> None:
-        """Let everything happen that is to happen."""
-        self.stands, self.slow = False, False
-        self.let_go()
-        self.plan_all()
-        for _ in range(12):
-            for _ in range(2):
-                self.step(_LONG_S)
-            for query in self.queries:
-                for partition in _PARTITIONS:
-                    query.flow(partition)
-                query.end_batch()
-
-    def missed(self) -> dict[str, set[tuple[str, int]]]:
-        """What each class did not get of what came since it was made.
-
-        Of lab.<output> it is what came once that was told to be fed.
-        """
-        begins = {t: self.made_at.get(t, since) for t, since in self.fed_from.items()}
-        promised = {
-            topic: {(p, o) for p in _PARTITIONS for o in range(since[p], self.log.ends[p])}
-            for topic, since in begins.items()
-        }
-        got = self.log.delivered
-        return {t: lost for t, all_ in promised.items() if (lost := all_ - got.get(t, set()))}
-
+from tests.unit.secfilter.side_world import (
+    LONG_S,
+    NAME,
+    PARTITIONS,
+    STREAM,
+    FakeQuery,
+    World,
+    run_of,
+)
 
 Action = Callable[["World"], object]
 
@@ -270,7 +53,7 @@ def _return_starts(world: World) -> None:
     world.let_go()
 
 
-_MAIN, _SIDE, _LAB = _NAME, side_name(_NAME), "lab.s"
+_MAIN, _SIDE, _LAB = NAME, side_name(NAME), "lab.s"
 _MAIN_ENDS = "the main run's batch ends"
 ACTIONS: dict[str, Action] = {
     "send to 0": _send("0"),
@@ -278,8 +61,8 @@ ACTIONS: dict[str, Action] = {
     "step": World.step,
     "open": World.open_class,
     "close": World.close_class,
-    **{f"the main run delivers {p}": each_query(_MAIN, _flow(p)) for p in _PARTITIONS},
-    **{f"the side run delivers {p}": each_query(_SIDE, _flow(p)) for p in _PARTITIONS},
+    **{f"the main run delivers {p}": each_query(_MAIN, _flow(p)) for p in PARTITIONS},
+    **{f"the side run delivers {p}": each_query(_SIDE, _flow(p)) for p in PARTITIONS},
     _MAIN_ENDS: each_query(_MAIN, FakeQuery.end_batch),
     "the side run's batch ends": each_query(_SIDE, FakeQuery.end_batch),
     "the main run crashes": each_query(_MAIN, FakeQuery.crash),
@@ -292,7 +75,7 @@ ACTIONS: dict[str, Action] = {
     "starts return": _return_starts,
     "plans take long": _set("plans", False),
     "plans are made": World.plan_all,
-    "wait": lambda world: world.step(_LONG_S),
+    "wait": lambda world: world.step(LONG_S),
 }
 
 
@@ -381,16 +164,16 @@ def test_a_main_run_that_takes_up_a_class_without_a_side_run_goes_back_to_where_
     main.flow("0")
     main.end_batch()
     main.crash()
-    world.step(_LONG_S)
-    world.step(_LONG_S)
+    world.step(LONG_S)
+    world.step(LONG_S)
     (again,) = world.running(_MAIN)
     assert again.began == {"lab.s": {"0": 1, "1": 0}}
     assert not world.running(_SIDE)
     again.flow("0")
     again.end_batch()
     again.crash()
-    world.step(_LONG_S)
-    world.step(_LONG_S)
+    world.step(LONG_S)
+    world.step(LONG_S)
     assert world.running(_MAIN)[0].began == {"lab.s": {"0": 2, "1": 0}}, "it has taken it up"
 
 
@@ -565,10 +348,8 @@ def test_a_side_run_is_for_another_class_of_the_same_stateless_plan() -> None:
     assert lacking(now, more) == frozenset()
     assert lacking(with_output(more, labelled=True), now) == {"second", _LAB}
     assert lacking(now, with_output(now, labelled=True)) == frozenset()
-    assert lacking(replace(more, plan=whole(Source(replace(_STREAM, object_id=2)))), now) == set()
-    windows = whole(
-        grouped(Source(_STREAM), Window(10, 10), (), (Aggregation("n", "count", None),))
-    )
+    assert lacking(replace(more, plan=whole(Source(replace(STREAM, object_id=2)))), now) == set()
+    windows = whole(grouped(Source(STREAM), Window(10, 10), (), (Aggregation("n", "count", None),)))
     assert lacking(replace(more, plan=windows), replace(now, plan=windows)) == frozenset()
 
 
