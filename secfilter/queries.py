@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +13,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from catalog.errors import Unavailable
 from catalog.plan import source_nodes, sources
 from catalog.relation import RelationKind
 from catalog.run_counts import ANEW, LOST
@@ -27,22 +24,17 @@ from secfilter.beside import fed_by, side_name
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.class_beginnings import TakenUp, takes_up
 from secfilter.going_on import GoingOn, layout_of, owners_of, shape_of
-from secfilter.ingest import Newest, in_topics, ingest
+from secfilter.held_runs import HeldRuns
+from secfilter.ingest import in_topics
+from secfilter.ingest_frames import IngestFrames
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
-from secfilter.lab_notes import notes_of
 from secfilter.leftovers import Leftovers
-from secfilter.lock import FileLock, lock_run
 from secfilter.lost_executors import LostExecutors
-from secfilter.output_ticker import (
-    OutputTicker,
-    proof_of,
-    ticked_of,
-    ticked_topics,
-)
+from secfilter.output_ticker import OutputTicker, proof_of, ticked_of, ticked_topics
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 from secfilter.query_frames import Built, Place, QueryFrames, output_mode
-from secfilter.running_query import REFUSED, RunningQuery
+from secfilter.running_query import RunningQuery
 from secfilter.seats import Seats
 from secfilter.shared_producer import connected, write_out
 from secfilter.side_notes import SideNotes
@@ -51,8 +43,6 @@ from secfilter.ticker import Ticker, Ticking, by_ticks
 from secfilter.written import ByCommit, ByFlush, Written
 
 _log = logging.getLogger(__name__)
-# A fused run that starts and a member that leaves it look at the same checkpoints.
-_SEATING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +91,8 @@ class Engine:
         # Its members have settled.
         settled = settled or isinstance(run, FusedRun)
         hurried = not settled and not in_microbatches(run) and self.pace.lengthens(run)
-        with self._locked(run) as (lock, seated):
-            self._copy_states(seated)
+        with self.held.hold(run) as (lock, seated):
+            self.held.copy_states(seated)
             checkpoint, lost = self._checkpoint(seated)
             if takes_up(seated):
                 checkpoint = self.taken_up.begin(seated, checkpoint, self.clock() * 1000)
@@ -128,7 +118,7 @@ class Engine:
         That of a query begins at the ends of what it reads, or where its first new class begins.
         What it withholds, its main run withholds and counts too.
         """
-        with self._locked(run) as (lock, _):
+        with self.held.hold(run) as (lock, _):
             if isinstance(run, QueryRun):
                 ends = partial(self._ends, owners_of(run))
                 run = self.taken_up.begin_side(run, ends, self.clock() * 1000)
@@ -169,55 +159,6 @@ class Engine:
         """Which topics the queries have begun to feed."""
         return TakenUp(self.checkpoints, self.sides, self.positions.starting)
 
-    def _copy_states(self, run: Run) -> None:
-        """Make the copies with which other runs begin, or the one with which this one begins.
-
-        Raises Unavailable if the run to be copied runs. Then it makes the copy at its next start.
-        """
-        if not isinstance(run, QueryRun):
-            return
-        for other in run.copies:
-            self.checkpoints.copy(run.name, other)
-        if run.copied_from is not None and self.checkpoints.previous(run.name) is None:
-            left = FileLock(self.spark, self.checkpoints.lock_file(run.copied_from))
-            if not left.take():
-                raise Unavailable("the state with which it begins is not copied yet")
-            try:
-                self.checkpoints.copy(run.copied_from, run.name)
-            finally:
-                left.give_back()
-
-    @contextmanager
-    def _locked(self, run: Run) -> Iterator[tuple[FileLock, Run]]:
-        """Hold the run for who starts it; where that fails it is given back.
-
-        Also gives the run: a fused run takes its members, and begins where they are.
-        """
-        with _SEATING if self._is_seated(run) else nullcontext():
-            lock = lock_run(self.spark, self.checkpoints.lock_file(run.name))
-            with _given_back_on_error(lock):
-                run = self._seated(run)
-        with _given_back_on_error(lock):
-            yield lock, run
-
-    def _is_seated(self, run: Run) -> bool:
-        alone = isinstance(run, QueryRun) and self.seats.group_of(run.name) is not None
-        return alone or isinstance(run, FusedRun)
-
-    def _seated(self, run: Run) -> Run:
-        """A fused run with its members; another query has left the fused run that took it."""
-        if isinstance(run, FusedRun):
-            return self.seats.take(run)
-        group = self.seats.group_of(run.name) if isinstance(run, QueryRun) else None
-        if group is not None:
-            # Another engine may still run it, if this run has just come from there.
-            lock = lock_run(self.spark, self.checkpoints.lock_file(group))
-            try:
-                self.seats.leave(run.name)
-            finally:
-                lock.give_back()
-        return run
-
     def start(self, run: Run, *, settled: bool = False) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
 
@@ -229,7 +170,7 @@ class Engine:
     def _start(self, run: Run, checkpoint: Checkpoint, batch_ms: int) -> StreamingQuery:
         if isinstance(run, IngestRun):
             ticks = new_mark(self.id_key)
-            frame = self._ingested(run, checkpoint, ticks)
+            frame = self.ingested.frame(run, checkpoint, ticks)
         else:
             built = self.frames.take(run, Place.of(run, checkpoint, checkpoint.layout()))
             ticks, frame = built.ticks, built.frame
@@ -320,6 +261,16 @@ class Engine:
             _log.warning("%s is not prepared: %s", run.name, type(error).__name__)
 
     @property
+    def held(self) -> HeldRuns:
+        """The runs that this engine holds."""
+        return HeldRuns(self.spark, self.checkpoints, self.seats)
+
+    @property
+    def ingested(self) -> IngestFrames:
+        """The DataFrames of ingest."""
+        return IngestFrames(self._records, self.positions, self.note_anew)
+
+    @property
     def frames(self) -> QueryFrames:
         """The DataFrames of queries."""
         return QueryFrames(
@@ -332,33 +283,6 @@ class Engine:
         if most is None or len(self.positions.ends([topic])[topic]) > 1:
             return self._records([topic], start)
         return of_one_partition(self._records([topic], start, most=most))
-
-    def _ingested(self, run: IngestRun, checkpoint: Checkpoint, ticks: TickMark) -> DataFrame:
-        committed = checkpoint.committed()
-        noted = notes_of(checkpoint).lab_ends(committed)
-        streams = (stream.relation.name for stream in run.streams)
-        newest = self.positions.newest_origins(streams, noted)
-        self._require_old_topics(run, newest, committed)
-        ruled = any(stream.rule is not None for stream in run.streams)
-        start = checkpoint.start or {}
-        records = self._records(in_topics(run), start, sent=True, headers=ruled)
-        return ingest(records, run, newest, ticks, counted=REFUSED)
-
-    def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
-        """Raise Unavailable where a topic was made anew under its sender, and note it.
-
-        Its first records would have the origins of others, which are in lab.<stream>, and would
-        be taken for them.
-        """
-        ends = self.positions.ends(in_topics(run))
-        anew = [
-            topic
-            for topic, sender in owners_of(run).items()
-            if _is_behind(ends[topic], newest.get(sender, {}), committed.get(topic, {}))
-        ]
-        if anew:
-            self.note_anew(anew)
-            raise Unavailable("a topic was made anew; its sender is left out")
 
     def _records(
         self,
@@ -373,23 +297,6 @@ class Engine:
         start = {t: p for t, p in begins.items() if t in topics}
         options = self.kafka.source(topics, start, sent=sent, headers=headers, most=most)
         return self.spark.readStream.format("kafka").options(**options).load()
-
-
-@contextmanager
-def _given_back_on_error(lock: FileLock) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        lock.give_back()
-        raise
-
-
-def _is_behind(
-    ends: Mapping[int, int], origins: Mapping[int, int], read: Mapping[str, int]
-) -> bool:
-    """Whether a topic ends before what was once read of it."""
-    in_lab = any(ends.get(partition, 0) <= origin for partition, origin in origins.items())
-    return in_lab or any(ends.get(int(partition), 0) < to for partition, to in read.items())
 
 
 def _written(run: Run) -> frozenset[str]:
