@@ -1,12 +1,6 @@
 """Role expressions: who may see a tuple, as its data owner writes it (000 §4.2 and §5).
 
-    expression := operand { "&" operand } | operand { "|" operand }
-    operand    := role | "(" expression ")"
-    role       := one or more of the characters A-Z a-z 0-9 _ - . : /
-                | '"' one or more characters, of which " and \\ have a \\ before them '"'
-
-Blanks between these do not matter. `&` and `|` are mixed only with parentheses, so nobody has to
-know which binds first. There is no empty expression: it could mean everybody or nobody.
+Their grammar is in `role_expression.ebnf`, beside this file.
 
 An expression is kept in conjunctive form: a set of clauses, each a set of roles. A user who has one
 role of each clause satisfies it. A clause that contains another one says nothing more, and is

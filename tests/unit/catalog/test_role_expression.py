@@ -8,9 +8,10 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from catalog import role_expression
 from catalog.errors import InvalidInput, Position
 from catalog.role_expression import (
     MAX_CHARACTERS,
@@ -18,9 +19,39 @@ from catalog.role_expression import (
     RoleExpression,
     read_role_expression,
 )
+from tests.unit.catalog.ebnf import Grammar
 
+GRAMMAR = Grammar(Path(role_expression.__file__).with_suffix(".ebnf").read_text())
+# What an expression is made of, and what it must not have.
+MARKS = tuple('ab.&|() \t"\\!\n')
 ACCUMULO = Path(__file__).parents[4] / "shared/vectors/accumulo-access/testdata.json"
 ROLES = ("doctor", "nurse", "icu", "Night Shift", 'odd " \\ name')
+
+
+def is_read(text: str) -> bool:
+    try:
+        read_role_expression(text)
+    except InvalidInput:
+        return False
+    return True
+
+
+@given(st.lists(st.sampled_from(MARKS), max_size=12).map("".join))
+@example("a&b|a")
+@example(' a & ("b|"|a )\t')
+@example('"\\""')
+@example('"\\a"')
+@example('""')
+def test_what_the_grammar_allows_is_read_and_nothing_else(text: str) -> None:
+    assert is_read(text) == GRAMMAR.allows("expression", text)
+
+
+@given(st.data())
+def test_what_is_made_of_the_grammars_parts_is_read(data: st.DataObject) -> None:
+    """Most texts of the test above are wrong. Most of these are right."""
+    text, _ = data.draw(trees())
+    assert GRAMMAR.allows("expression", text)
+    assert is_read(text)
 
 
 @st.composite
