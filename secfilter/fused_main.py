@@ -74,6 +74,11 @@ class FusedMain:
         """Whether the Spark query that runs has begun to read."""
         return self._carrier() is not None or self._alone.flows
 
+    @property
+    def changes(self) -> bool:
+        """Whether its own Spark query ends or is being started."""
+        return self._alone.changes
+
     def starts(self) -> bool:
         """Whether a start of its own Spark query is under way that others wait for."""
         return self._alone.starts()

@@ -106,6 +106,11 @@ class Fusion:
         """From where its fused run carries the run."""
         return self._seating.seats.begins(name)
 
+    @property
+    def changes(self) -> bool:
+        """Whether a fused run ends or is being started."""
+        return any(main.changes for main in self._mains.values())
+
     def starts(self) -> int:
         """How many starts are under way that others wait for."""
         return sum(main.starts() for main in self._mains.values())

@@ -22,6 +22,8 @@ from secfilter.topic_faults import Faults, spared
 from secfilter.with_side import Starts, WithSide
 
 POLL_S = 0.2
+# While a query ends or starts, its readers wait. So it is looked at more often.
+LOOKS = 5
 # Planning takes the cores; so many starts do it at once.
 STARTS_AT_ONCE = 4
 _log = logging.getLogger(__name__)
@@ -98,10 +100,24 @@ class Runner:
 
     def run(self, stop: Stop) -> None:
         """Work until `stop`, then end all queries at their batches' ends."""
-        while not stop.wait(POLL_S):
+        while not self._is_over(stop):
             self._ledger.turned()
             self.step()
         self.end()
+
+    def _is_over(self, stop: Stop) -> bool:
+        """Wait until the next turn, or until it is time to end; whether it is."""
+        looks = LOOKS if self._changes() else 1
+        for _ in range(looks - 1):
+            if stop.wait(POLL_S / looks):
+                return True
+            self._step_all()
+        return stop.wait(POLL_S / looks)
+
+    def _changes(self) -> bool:
+        if self._fusion is not None and self._fusion.changes:
+            return True
+        return any(known.changes for known in self._runs.values())
 
     def step(self) -> None:
         """Look once at what is wanted and at what runs."""

@@ -178,6 +178,12 @@ class Supervised:
         """Whether a start is under way that others wait for."""
         return self._starting is not None and self._clock() - self._started < LONG_START_S
 
+    @property
+    def changes(self) -> bool:
+        """Whether its query ends or is being started, so that readers may wait for it."""
+        ends = self._query is not None and self._stopping_since is not None
+        return ends or self._starting is not None
+
     def want(self, run: Run | None, broken: Collection[str] = ()) -> None:
         """Say what should run under this name, None for nothing.
 

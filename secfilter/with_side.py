@@ -77,6 +77,9 @@ class Main(Protocol):
     @property
     def flows(self) -> bool: ...
 
+    @property
+    def changes(self) -> bool: ...
+
     def starts(self) -> bool: ...
 
     def want(self, run: Run | None, broken: Collection[str] = ()) -> None: ...
@@ -146,6 +149,11 @@ class WithSide(ABC):
     def gone(self) -> bool:
         """Whether it is not wanted, nothing of it runs, and that is reported."""
         return self._main.gone and self._side is None and self.told
+
+    @property
+    def changes(self) -> bool:
+        """Whether a query of it ends or is being started."""
+        return self._main.changes or (self._side is not None and self._side.changes)
 
     def starts(self) -> bool:
         """Whether a start is under way that others wait for."""

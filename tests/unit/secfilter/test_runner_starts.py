@@ -1,12 +1,13 @@
 """The runner starts what is wanted, and starts it anew when it has changed or failed."""
 
 import logging
+from collections.abc import Callable
 
 import pytest
 
 from catalog.errors import InvalidInput, Unavailable
 from catalog.runs import IngestRun, fingerprint, topics_of
-from secfilter.runner import STARTS_AT_ONCE
+from secfilter.runner import LOOKS, POLL_S, STARTS_AT_ONCE
 from secfilter.supervised import LONG_START_S
 from tests.unit.secfilter.runner_bench import PACE, Bench, run_of
 
@@ -34,6 +35,36 @@ def test_a_changed_run_restarts_at_its_batchs_end() -> None:
     bench.step()
     assert len(bench.queries) == 2
     assert bench.marks["a"] == fingerprint(run_of("a", 2))
+
+
+class Waits:
+    """Lets time pass on a bench, and what is to happen meanwhile, until it is time to end."""
+
+    def __init__(self, bench: Bench, seconds: float, meanwhile: Callable[[], None]) -> None:
+        self._bench, self._until, self._meanwhile = bench, bench.now + seconds, meanwhile
+
+    def wait(self, timeout: float) -> bool:
+        self._bench.now += timeout
+        self._meanwhile()
+        return self._bench.now >= self._until
+
+
+def test_what_ends_between_two_turns_is_followed_at_once() -> None:
+    bench = Bench((run_of("a", 1),))
+    bench.step()
+    bench.queries[0].boundary = False
+    bench.wanted = (run_of("a", 2),)
+    begin, asked = bench.now, bench.applications
+    ended, followed = begin + 10 * POLL_S + 0.01, []
+
+    def meanwhile() -> None:
+        bench.queries[0].boundary = bench.now >= ended
+        if len(bench.queries) == 2:
+            followed.append(bench.now)
+
+    bench.runner.run(Waits(bench, 20 * POLL_S, meanwhile))
+    assert ended < followed[0] <= ended + 2 * POLL_S / LOOKS + 0.001
+    assert bench.applications - asked <= 20, "the catalog is not asked more often"
 
 
 def test_a_run_is_prepared_before_the_query_that_it_replaces_is_asked_to_end() -> None:
