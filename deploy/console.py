@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deploy.runtime import Runtime
-from secadmin.cli.access_folder import JAVA, read_description
+from secadmin.cli.kafka.access_folder import JAVA, read_description
 
 _TOOLS = "org.apache.kafka.tools"
 

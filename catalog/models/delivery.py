@@ -58,7 +58,7 @@ class Access(Base):
     __tablename__ = "accesses"
     __table_args__ = (of_those("accesses_not_retired", "retired_at", "ended_at"),)
     id: Mapped[int] = mapped_column(Key, primary_key=True)
-    kind: Mapped[str] = mapped_column(String(16))  # "output", "quarantine" or "send"
+    kind: Mapped[str] = mapped_column(String(16))  # an `AccessKind`
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     session_id: Mapped[int | None] = mapped_column(ForeignKey("sessions.id"), index=True)
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)

@@ -13,9 +13,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from deploy.errors import DeployError
-from secadmin.cli.bounded_close import close
-from secadmin.cli.missed_topics import MissedTopics
-from secadmin.cli.retaking import Retaking
+from secadmin.cli.kafka.bounded_close import close
+from secadmin.cli.kafka.missed_topics import MissedTopics
+from secadmin.cli.kafka.retaking import Retaking
 
 # A topic that may not be read is, to a consumer that follows a pattern, no topic at all. The group
 # of an access goes with the access.

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from catalog.errors import InvalidInput, PlatformError
+from secadmin.cli.kafka.sending import Sender, Tally
 from secadmin.cli.screen import Screen
-from secadmin.cli.sending import Sender, Tally
 from secadmin.cli.tuple_file import Read
 
 _SHOWN_MISTAKES = 10

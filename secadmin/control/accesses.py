@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import selectinload
 
+from catalog.access_kind import AccessKind
 from catalog.backfills import BackfillState, backfills_of, state_of
 from catalog.errors import Denied, NotFound
 from catalog.label import Label
@@ -22,7 +23,6 @@ from catalog.models import (
     QueryRow,
     Role,
 )
-from catalog.permission import ObjectKind, Permission
 from catalog.query_roles import counting_roles
 from catalog.reaches import Reaches
 from catalog.relation import Relation
@@ -36,19 +36,13 @@ from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
 from secadmin.control.sender_topics import settle_senders
-from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
+from secadmin.control.settlement import undone_topics
 from secadmin.control.visible_relations import shows_more
 from secadmin.control.walls import choose_in, require_choice
 from secadmin.control.withdrawals_first import carrying_out_first
 from secadmin.control.work import Caller, Reading, reading, working
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import new_principal_name
-
-NEEDED = {
-    OUTPUT: (ObjectKind.OUTPUT, Permission.SUBSCRIBE),
-    QUARANTINE: (ObjectKind.STREAM, Permission.READ_TUPLE),
-    SEND: (ObjectKind.STREAM, Permission.SEND),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ class Given:
 
     principal: str
     secret: str = field(repr=False)
-    kind: str = OUTPUT
+    kind: AccessKind = AccessKind.OUTPUT
     topic: str | None = None
     topic_pattern: str | None = None
     group_prefix: str | None = None
@@ -88,7 +82,7 @@ class AccessView:
     """
 
     principal: str
-    kind: str
+    kind: AccessKind
     name: str
     keep: bool
     active: bool
@@ -102,7 +96,7 @@ class AccessView:
 def give(  # one parameter for each part of the call
     platform: Platform,
     caller: Caller,
-    kind: str,
+    kind: AccessKind,
     name: str,
     keep: bool,
     choices: Mapping[str, str] | None = None,
@@ -117,13 +111,13 @@ def give(  # one parameter for each part of the call
     caller has to choose one, and Conflict where the user has too many accesses, other windows over
     the same stream, or the output too many classes.
     """
-    object_kind, permission = NEEDED[kind]
+    object_kind, permission = kind.needed
     principal = new_principal_name(kind)
     with reading(platform, caller, f"prepare access: {kind}", f"{object_kind} {name}") as view:
         obj = view.find(object_kind, name)
         view.require(permission, obj)
         _require_sight_of_all(view, kind, obj)
-        if kind == OUTPUT:
+        if kind is AccessKind.OUTPUT:
             _require_one_window(view, obj)
         require_room_for_access(platform.user_limits, view.session, view.subject.user_id)
     # If a later step fails, the upkeep deletes the principal, which has no access.
@@ -135,7 +129,7 @@ def give(  # one parameter for each part of the call
         require_room_for_access(platform.user_limits, work.session, work.subject.user_id)
         if choices:
             choose_in(work, choices)
-        if kind == OUTPUT:
+        if kind is AccessKind.OUTPUT:
             require_choice(work, _reach(work, obj))
             _require_one_window(work, obj)
         own = select(Role).where(Role.id.in_(work.subject.active_role_ids))
@@ -151,17 +145,17 @@ def give(  # one parameter for each part of the call
         )
         work.session.add(access)
         work.session.flush()
-        if kind == SEND:
+        if kind is AccessKind.SEND:
             settle_senders(work, platform.limits)
         work.settlement.settle_new(access, work.subject)
         require_room_for_classes(work, platform.limits, platform.spaces)
         topic = next((row.topic for row in access.topics), None)
         work.detail.update(principal=principal, keep=keep)
-    if kind == OUTPUT:
+    if kind is AccessKind.OUTPUT:
         pattern = out_pattern(name)
         return Given(principal, secret, kind, None, pattern, group_prefix(principal))
-    prefix = group_prefix(principal) if kind == QUARANTINE else None
-    told = quarantine_topic(name) if kind == QUARANTINE else topic
+    prefix = group_prefix(principal) if kind is AccessKind.QUARANTINE else None
+    told = quarantine_topic(name) if kind is AccessKind.QUARANTINE else topic
     return Given(principal, secret, kind, told, None, prefix)
 
 
@@ -175,17 +169,17 @@ def _require_one_window(view: Reading, output: Object) -> None:
     require_one_window(view.session, own.user_id, own.role_ids, output)
 
 
-def _require_sight_of_all(view: Reading, kind: str, obj: Object) -> None:
+def _require_sight_of_all(view: Reading, kind: AccessKind, obj: Object) -> None:
     """Raise Denied if policies of the caller's roles hide a part of what it wants to read."""
     views, roles = RoleViews(view.session), view.subject.role_ids
-    if kind == OUTPUT:
+    if kind is AccessKind.OUTPUT:
         output = view.session.get_one(OutputRow, obj.id)
         query = view.session.get_one(QueryRow, output.query_id)
         counting = counting_roles(view.session, query)
         roles = roles if counting is None else roles & counting
-    if kind == OUTPUT and not views.cover_output(roles, obj.id):
+    if kind is AccessKind.OUTPUT and not views.cover_output(roles, obj.id):
         raise Denied(shows_more(obj.name))
-    if kind == QUARANTINE and not views.cover(roles, obj.id, WHOLE):
+    if kind is AccessKind.QUARANTINE and not views.cover(roles, obj.id, WHOLE):
         raise Denied(
             f"refused records of {obj.name} have all attributes, and the policies of your roles "
             "show only a part of them"
@@ -244,7 +238,7 @@ def _view(
     since = [row.fed_at for row in staying if row.fed_at is not None]
     return AccessView(
         principal=access.principal,
-        kind=access.kind,
+        kind=AccessKind(access.kind),
         name=name,
         keep=access.session_id is None,
         active=bool(access.topics),

@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, and_, orm, select, tuple_, update
 
+from catalog.access_kind import AccessKind
 from catalog.errors import PlatformError
 from catalog.models import (
     Access,
@@ -35,7 +36,6 @@ from catalog.placement import Placement
 from catalog.sender_state import SenderState
 from catalog.store import Catalog, bump_generation
 from catalog.topics import lab_topic
-from secadmin.control.settlement import SEND
 from secadmin.control.slices import slices
 from secadmin.control.unanswered_grants import Grants
 from secadmin.kafka.access import PrincipalsOf
@@ -287,8 +287,8 @@ class Alignment:
             ).all()
         if not lacking:
             return
-        readers = _grouped((a.topic, a.principal) for a in lacking if a.kind != SEND)
-        writers = _grouped((a.topic, a.principal) for a in lacking if a.kind == SEND)
+        readers = _grouped((a.topic, a.principal) for a in lacking if a.kind != AccessKind.SEND)
+        writers = _grouped((a.topic, a.principal) for a in lacking if a.kind == AccessKind.SEND)
         self._grants.carry_out(readers, self.kafka.allow_read, self._note_let_in)
         self._grants.carry_out(writers, self.kafka.allow_write, self._note_let_in)
 

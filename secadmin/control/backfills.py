@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import orm, select
 
+from catalog.access_kind import AccessKind
 from catalog.admission import slots_of
 from catalog.analysis import analyse
 from catalog.assignments import assign
@@ -57,7 +58,6 @@ from secadmin.control.accesses import BackfillView
 from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_to_run
-from secadmin.control.settlement import OUTPUT
 from secadmin.control.shared_executions import role_of_space
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
@@ -193,7 +193,7 @@ def _store(platform: Platform, work: Work, wanted: _Wanted, begins: Offsets) -> 
 
 def _found(view: Reading, principal: str) -> _Wanted:
     own = (Access.principal == principal, Access.user_id == view.subject.user_id)
-    live = (Access.kind == OUTPUT, Access.ended_at.is_(None))
+    live = (Access.kind == AccessKind.OUTPUT, Access.ended_at.is_(None))
     access = view.session.scalar(select(Access).where(*own, *live))
     if access is None:
         raise NotFound(f"no subscription {principal!r}")

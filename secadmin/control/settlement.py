@@ -15,6 +15,7 @@ from operator import or_ as or_bits
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
+from catalog.access_kind import AccessKind
 from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
@@ -75,12 +76,11 @@ _SENDER_TOPIC = select(SenderRow.topic).where(
     SenderRow.state == SenderState.ACTIVE,
     ~SenderRow.readmits,
 )
-OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
 
 def is_access_principal(name: str) -> bool:
     """Whether a Kafka user is one that was given out for an access, and none of somebody else's."""
-    return is_new_principal_name(name, {OUTPUT, QUARANTINE, SEND})
+    return is_new_principal_name(name, frozenset(AccessKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +249,14 @@ class Settlement:
         """Give the access what its rights show, and take from it what they do not."""
         reached = self._reach(access)
         obj = reached.object
-        needed = {
-            OUTPUT: (Permission.VIEW_OBJECT, Permission.SUBSCRIBE),
-            QUARANTINE: (Permission.VIEW_OBJECT, Permission.READ_TUPLE),
-            SEND: (Permission.VIEW_OBJECT, Permission.SEND),
-        }[access.kind]
+        kind = AccessKind(access.kind)
+        needed = (Permission.VIEW_OBJECT, kind.needed[1])
         topics = self._topics_of
         if not all(self._is_allowed(subject, right, obj) for right in needed):
             topics.reach(access, None)
-        elif access.kind == SEND:
+        elif kind is AccessKind.SEND:
             topics.reach(access, self._sender_topic(obj.id, access.user_id))
-        elif access.kind == QUARANTINE:
+        elif kind is AccessKind.QUARANTINE:
             topics.reach(access, self._quarantine(subject, reached))
         else:
             self._deliver(access, subject, reached)
@@ -402,7 +399,7 @@ def of_senders(change: Change, role_id: int) -> ColumnElement[bool]:
 
     They are all outputs of who is a member of the role or of a senior one, with whatever roles.
     """
-    return and_(Access.kind == OUTPUT, Access.user_id.in_(members_of(change, role_id)))
+    return and_(Access.kind == AccessKind.OUTPUT, Access.user_id.in_(members_of(change, role_id)))
 
 
 def members_of(change: Change, role_id: int) -> Select[int]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import orm, select
 
+from catalog.access_kind import AccessKind
 from catalog.models import Access, AccessTopic, DeliveryClass, Object, SenderRow, StreamRow
 from catalog.permission import ObjectKind
 from catalog.runs import stream_topics
 from catalog.store import Catalog
 from catalog.topics import lab_topic
-from secadmin.control.settlement import SEND
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,14 @@ def wanted_state(catalog: Catalog) -> WantedState:
         of_streams = _topics_of_all(session, ObjectKind.STREAM)
         of_outputs = _topics_of_all(session, ObjectKind.OUTPUT)
     return WantedState(
-        readers=frozenset((row.principal, row.topic) for row in reached if row.kind != SEND),
-        writers=frozenset((row.principal, row.topic) for row in reached if row.kind == SEND),
+        readers=frozenset(
+            (row.principal, row.topic) for row in reached if row.kind != AccessKind.SEND
+        ),
+        writers=frozenset(
+            (row.principal, row.topic) for row in reached if row.kind == AccessKind.SEND
+        ),
         principals=frozenset(row.principal for row in accesses),
-        reading=frozenset(row.principal for row in accesses if row.kind != SEND),
+        reading=frozenset(row.principal for row in accesses if row.kind != AccessKind.SEND),
         stream_topics=of_streams,
         output_topics=of_outputs | of_classes,
     )

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import select
 
 from catalog import output_relation
+from catalog.access_kind import AccessKind
 from catalog.authorizer import Authorizer
 from catalog.executions import execution_of
 from catalog.models import Object, RunStatus
@@ -27,7 +28,7 @@ from secadmin.__main__ import build_platform
 from secadmin.control import accesses, prepared_query, queries, work
 from secadmin.control.platform import Platform
 from secadmin.control.query_definition import QueryDefinition
-from secadmin.control.settlement import OUTPUT, Settlement
+from secadmin.control.settlement import Settlement
 from secadmin.control.work import Caller
 from tests.bench.figure import Figure, middle
 from tests.bench.stopwatch import Stopwatch
@@ -87,7 +88,7 @@ def _set_up(world: World, platform: Platform, caller: Caller, name: str, text: s
         until(lambda: _runs(platform, output), f"for {name} to run")
         running_ms = (time.monotonic() - started) * 1000
     with watch.watching(SUBSCRIBING):
-        accesses.give(platform, caller, OUTPUT, output, keep=False)
+        accesses.give(platform, caller, AccessKind.OUTPUT, output, keep=False)
     queries.remove_query(platform, caller, name)
     until(lambda: _nothing_to_do(platform), f"for {name} to be gone")
     return _Run(dict(watch.ms), running_ms)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deploy.ports import free_port
 from deploy.runtime import Runtime
-from secadmin.cli.access_folder import JAVA
+from secadmin.cli.kafka.access_folder import JAVA
 from tests.clients.java import fetched_jars
 
 _TEXT = "org.apache.kafka.connect.storage.StringConverter"

@@ -15,7 +15,7 @@ from deploy.runtime import Runtime
 from deploy.scenario.person import Person
 from deploy.stack import Stack, StackOptions
 from deploy.stopping import stop_all
-from secadmin.cli.kafka_settings import parse_librdkafka_file
+from secadmin.cli.kafka.client_settings import parse_librdkafka_file
 from tests.integration.killing import kill_everything
 
 BATCH_MS = 2_000

@@ -36,6 +36,7 @@ VALUES = {
     f"catalog.{name}"
     for name in (
         *(
+            "access_kind",
             "aggregates",
             "analysis",
             "audit_head",

@@ -10,17 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from catalog.errors import InvalidInput, NotFound
-from secadmin.cli.access import Access
-from secadmin.cli.access_folder import (
+from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.durations import milliseconds, past_time
+from secadmin.cli.ending import end_own
+from secadmin.cli.feeding import Feeding
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.access_folder import (
     is_access_folder,
     principal_in,
     remove_access_files,
     write_access_folder,
 )
-from secadmin.cli.context import Cli, cli_of
-from secadmin.cli.durations import milliseconds, past_time
-from secadmin.cli.ending import end_own
-from secadmin.cli.feeding import Feeding
 from secadmin.cli.options import Keep, NewFolder, OutputName, StreamName
 from secadmin.cli.private_files import new_private_folder
 from secadmin.cli.trust import server_url

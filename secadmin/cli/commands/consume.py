@@ -13,18 +13,18 @@ import typer
 
 from catalog.errors import NotFound
 from catalog.permission import ObjectKind
-from secadmin.cli.access import Access
-from secadmin.cli.access_folder import AccessFolder, is_access_folder, read_subscription
-from secadmin.cli.bounded_close import close
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.ending import ended_after
-from secadmin.cli.following import OWN_SETTINGS, Follower, Limits
-from secadmin.cli.kafka_errors import open_client
-from secadmin.cli.kafka_settings import librdkafka_settings
-from secadmin.cli.login_check import LoginCheck, login_refused
-from secadmin.cli.newest import NewestRows
-from secadmin.cli.positions import Positions
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.access_folder import AccessFolder, is_access_folder, read_subscription
+from secadmin.cli.kafka.bounded_close import close
+from secadmin.cli.kafka.client_errors import open_client
+from secadmin.cli.kafka.client_settings import librdkafka_settings
+from secadmin.cli.kafka.following import OWN_SETTINGS, Follower, Limits
+from secadmin.cli.kafka.login_check import LoginCheck, login_refused
+from secadmin.cli.kafka.newest import NewestRows
+from secadmin.cli.kafka.positions import Positions
 from secadmin.cli.refused import refused_line
 from secadmin.cli.safe_text import json_text
 from secadmin.cli.screen import Screen

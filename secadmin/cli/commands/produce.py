@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
-from secadmin.cli.access import Access
 from secadmin.cli.api import Api
 from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.ending import ended_after
-from secadmin.cli.kafka_errors import open_client
-from secadmin.cli.kafka_settings import librdkafka_settings
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.client_errors import open_client
+from secadmin.cli.kafka.client_settings import librdkafka_settings
+from secadmin.cli.kafka.sending import Sender
 from secadmin.cli.options import StreamName
 from secadmin.cli.screen import Screen
-from secadmin.cli.sending import Sender
 from secadmin.cli.tuple_file import FileFormat, format_of, read_tuples
 from secadmin.cli.tuple_rules import TupleRules
 from secadmin.cli.upload import Outcome, Upload

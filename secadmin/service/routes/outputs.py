@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
+from catalog.access_kind import AccessKind
 from secadmin.control import accesses, outputs, record_explanation
-from secadmin.control.settlement import OUTPUT
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import SemanticsBody, SubscriptionBody
@@ -59,5 +59,5 @@ def subscribe(
     body: SubscriptionBody,
 ) -> dict[str, Any]:
     """Subscribe to the output."""
-    given = accesses.give(platform, caller, OUTPUT, name, body.keep, body.choices)
+    given = accesses.give(platform, caller, AccessKind.OUTPUT, name, body.keep, body.choices)
     return access_answer(platform, given, request)

@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from catalog.access_kind import AccessKind
 from catalog.record_format import RecordFormat
 from catalog.topic_sharing import Senders
 from secadmin.control import accesses, executions, floors, independence, sender_policies, streams
-from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import (
@@ -111,7 +111,7 @@ def read_quarantine(
     platform: OnPlatform, caller: Authenticated, request: Request, name: str, body: AccessBody
 ) -> dict[str, Any]:
     """An access to the stream's quarantine."""
-    given = accesses.give(platform, caller, QUARANTINE, name, body.keep)
+    given = accesses.give(platform, caller, AccessKind.QUARANTINE, name, body.keep)
     return access_answer(platform, given, request)
 
 
@@ -120,7 +120,7 @@ def add_sender(
     platform: OnPlatform, caller: Authenticated, request: Request, name: str, body: AccessBody
 ) -> dict[str, Any]:
     """An access for sending to the stream."""
-    given = accesses.give(platform, caller, SEND, name, body.keep)
+    given = accesses.give(platform, caller, AccessKind.SEND, name, body.keep)
     return access_answer(platform, given, request)
 
 

@@ -21,7 +21,7 @@ from confluent_kafka import (
 
 from catalog.settings import KafkaAccount, KafkaSettings
 from catalog.topics import FENCE_HEADER
-from secadmin.cli.bounded_close import close
+from secadmin.cli.kafka.bounded_close import close
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import Credentials
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from secadmin.cli.following import OWN_SETTINGS, Follower, Limits
-from secadmin.cli.login_check import LoginCheck
-from secadmin.cli.positions import Positions
+from secadmin.cli.kafka.following import OWN_SETTINGS, Follower, Limits
+from secadmin.cli.kafka.login_check import LoginCheck
+from secadmin.cli.kafka.positions import Positions
 from secadmin.kafka.acl import group_prefix, read_acls
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import client_config, secadmin_producer, write

@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
 )
 
 from catalog import topics
+from catalog.access_kind import AccessKind
 from catalog.settings import Settings
-from secadmin.control.accesses import NEEDED
 from secadmin.control.platform import Platform
 from secadmin.control.wanted_access import WantedState, wanted_state
 from secadmin.kafka.acl import group_prefix
@@ -84,7 +84,8 @@ def cast(admin: Api, new_user: NewUser, platform: Platform, service_settings: Se
         for object_kind, rights in RIGHTS.items():
             body = {"role": role, "permissions": rights, "kind": object_kind}
             admin.post("/grants", **body, name=names[object_kind])
-        for kind, (object_kind, _) in NEEDED.items():
+        for kind in AccessKind:
+            object_kind, _ = kind.needed
             path = f"/{object_kind}s/{names[object_kind]}/{PATHS[kind]}"
             given = user.post(path, keep=True)
             users[f"{kind} {number}"] = Credentials(given["principal"], given["secret"])
@@ -99,13 +100,13 @@ def test_the_cast_is_complete(cast: Cast) -> None:
     for name, made in KINDS.items():
         prefix = made(*["x"] * len(inspect.signature(made).parameters)).partition(".")[0]
         assert sum(topic.startswith(f"{prefix}.") for topic in cast.topics) >= 2, name
-    assert {who.split()[0] for who in cast.users} == {*NEEDED, STRANGER}
+    assert {who.split()[0] for who in cast.users} == {*AccessKind, STRANGER}
     reached = {topic for _, topic in cast.own.readers | cast.own.writers}
     assert len({t for t in cast.topics if t.startswith("out.")}) == 2, "two classes"
     assert {t for t in cast.topics if t.startswith("out.")} <= reached
 
 
-WHO = [f"{kind} {number}" for kind in NEEDED for number in (0, 1)] + [STRANGER]
+WHO = [f"{kind} {number}" for kind in AccessKind for number in (0, 1)] + [STRANGER]
 
 
 @pytest.mark.parametrize("who", WHO)

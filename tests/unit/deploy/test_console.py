@@ -11,8 +11,8 @@ from catalog.errors import InvalidInput
 from deploy.console import console_command
 from deploy.jars import JarFolders
 from deploy.runtime import Runtime
-from secadmin.cli.access import Access
-from secadmin.cli.access_folder import write_access_folder
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.access_folder import write_access_folder
 
 RUNTIME = Runtime(Path("/java"), JarFolders(Path("/connector"), Path("/broker")))
 READER = Access(

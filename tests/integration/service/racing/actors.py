@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 
 from catalog.settings import KafkaSettings
-from secadmin.cli.bounded_close import close
-from secadmin.cli.missed_topics import MissedTopics
-from secadmin.cli.retaking import Retaking
+from secadmin.cli.kafka.bounded_close import close
+from secadmin.cli.kafka.missed_topics import MissedTopics
+from secadmin.cli.kafka.retaking import Retaking
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import DENIED_TOPIC, Reader, until
 

@@ -8,8 +8,8 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from catalog.topics import out_pattern
-from secadmin.cli.missed_topics import MissedTopics
-from secadmin.cli.retaking import Retaking
+from secadmin.cli.kafka.missed_topics import MissedTopics
+from secadmin.cli.kafka.retaking import Retaking
 from secadmin.kafka.acl import group_prefix
 from tests.integration.kafka.clients import DENIED_TOPIC, client_config
 from tests.integration.service.revocations.watching_client import Subscription, WatchingClient

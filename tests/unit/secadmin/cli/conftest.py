@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from secadmin.cli.access import Access
+from secadmin.cli.kafka.access import Access
 from tests.unit.secadmin.cli.people import NewUser, log_in, terminal
 from tests.unit.secadmin.cli.running import Terminal
 from tests.unit.secadmin.cli.service import CA, Service, running_service

@@ -12,14 +12,14 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from catalog.errors import InvalidInput, PlatformError
-from secadmin.cli.access import Access
-from secadmin.cli.access_folder import (
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.access_folder import (
     principal_in,
     read_subscription,
     remove_access_files,
     write_access_folder,
 )
-from secadmin.cli.kafka_settings import librdkafka_settings, parse_librdkafka_file
+from secadmin.cli.kafka.client_settings import librdkafka_settings, parse_librdkafka_file
 from secadmin.cli.private_files import new_private_folder
 from tests.unit.secadmin.cli.conftest import SECRET
 from tests.unit.secadmin.cli.service import CA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 
-from secadmin.cli.bounded_close import close
+from secadmin.cli.kafka.bounded_close import close
 
 
 class Client:

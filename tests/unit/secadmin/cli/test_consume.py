@@ -15,8 +15,8 @@ from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secadmin.cli.access import Access
-from secadmin.cli.access_folder import write_access_folder
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.access_folder import write_access_folder
 from secadmin.cli.private_files import new_private_folder
 from secadmin.cli.refused import shown_bytes
 from secadmin.cli.safe_text import is_safe

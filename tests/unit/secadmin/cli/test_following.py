@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from catalog.topics import ID_HEADER
-from secadmin.cli.following import OWN_SETTINGS, Follower, Limits
-from secadmin.cli.login_check import LoginCheck
+from secadmin.cli.kafka.following import OWN_SETTINGS, Follower, Limits
+from secadmin.cli.kafka.login_check import LoginCheck
 
 TOPIC = "out.alerts.c1"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from secadmin.cli.login_check import LoginCheck, login_refused
+from secadmin.cli.kafka.login_check import LoginCheck, login_refused
 
 
 def test_it_asks_only_while_a_topic_is_denied() -> None:

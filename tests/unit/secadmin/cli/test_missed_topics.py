@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from secadmin.cli.missed_topics import MissedTopics
+from secadmin.cli.kafka.missed_topics import MissedTopics
 
 _PATTERN = r"^out\.alerts\..*"
 _OWN, _NEW, _OTHER = "out.alerts.a", "out.alerts.b", "out.weather.a"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from secadmin.cli.positions import Positions
+from secadmin.cli.kafka.positions import Positions
 
 OLD, NEW = TopicPartition("out.a.c1", 0), TopicPartition("out.a.c2", 0)
 

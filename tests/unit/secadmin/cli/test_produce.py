@@ -13,7 +13,7 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from secadmin.cli.sending import Sender
+from secadmin.cli.kafka.sending import Sender
 from secadmin.cli.tuple_file import Read, read_tuples
 from tests.unit.secadmin.cli.fake_kafka import FakeProducer
 from tests.unit.secadmin.cli.running import Terminal, answering, problem

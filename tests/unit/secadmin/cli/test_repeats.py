@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secadmin.cli.repeats import Repeats
+from secadmin.cli.kafka.repeats import Repeats
 
 RESULTS = st.lists(st.tuples(st.sampled_from("abcd"), st.binary(max_size=2), st.binary(max_size=2)))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, is_access_principal
+from catalog.access_kind import AccessKind
+from secadmin.control.settlement import is_access_principal
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import Credentials, new_principal_name
 from secadmin.kafka.topics import TopicSpec, is_fenced_topic, is_platform_topic, topic_config
-
-KINDS = (OUTPUT, QUARANTINE, SEND)
 
 
 def test_names_of_principals() -> None:
@@ -25,7 +24,7 @@ def test_names_of_principals() -> None:
 )
 def test_users_of_somebody_else_are_not_taken_for_ours(name: str) -> None:
     assert not is_access_principal(name)
-    assert all(is_access_principal(new_principal_name(kind)) for kind in KINDS)
+    assert all(is_access_principal(new_principal_name(kind)) for kind in AccessKind)
     assert not is_access_principal(new_principal_name("output") + "-spare")
     assert not is_access_principal(new_principal_name("metrics"))
 

@@ -21,13 +21,13 @@ from catalog.topics import (
     REASON_HEADER,
     ROW_VERSION_HEADER,
 )
-from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
-from secadmin.cli.login_check import LoginCheck
-from secadmin.cli.missed_topics import MissedTopics
-from secadmin.cli.positions import Positions
+from secadmin.cli.kafka.client_errors import ENDED, is_ended, kafka_error
+from secadmin.cli.kafka.login_check import LoginCheck
+from secadmin.cli.kafka.missed_topics import MissedTopics
+from secadmin.cli.kafka.positions import Positions
+from secadmin.cli.kafka.repeats import Repeats
+from secadmin.cli.kafka.retaking import Retaking
 from secadmin.cli.refused import refused_record
-from secadmin.cli.repeats import Repeats
-from secadmin.cli.retaking import Retaking
 
 _POLL_S = 0.2
 _VERSION = re.compile(r"-?[0-9]{1,19}")

@@ -9,7 +9,7 @@ from catalog.topics import (
     LEFT_OUT_HEADER,
     REASON_HEADER,
 )
-from secadmin.cli.access import Access
+from secadmin.cli.kafka.access import Access
 
 _HEAD = """\
 {title}

@@ -9,9 +9,9 @@ from typing import Any
 
 from catalog.errors import InvalidInput
 from catalog.private_file import write_private
-from secadmin.cli.access import Access
-from secadmin.cli.access_readme import readme
-from secadmin.cli.kafka_settings import (
+from secadmin.cli.kafka.access import Access
+from secadmin.cli.kafka.access_readme import readme
+from secadmin.cli.kafka.client_settings import (
     LIBRDKAFKA_NAMES,
     java_settings,
     librdkafka_file,

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from catalog.errors import PlatformError
-from secadmin.cli.kafka_errors import is_ended, kafka_error
+from secadmin.cli.kafka.client_errors import is_ended, kafka_error
 
 # If every record has the same error, it is shown only once.
 _REASONS = 5

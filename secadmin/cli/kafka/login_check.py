@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from catalog.errors import PlatformError
-from secadmin.cli.kafka_errors import is_ended, open_client
+from secadmin.cli.kafka.client_errors import is_ended, open_client
 
 _EVERY_S = 5.0
 _LONGEST_S = 3.0

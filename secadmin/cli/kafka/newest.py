@@ -23,7 +23,7 @@ class NewestRows:
     _kept: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
 
     def take(self, record: Mapping[str, Any]) -> None:
-        """Take a record as `secadmin.cli.following` gives it. One without a key is left out."""
+        """Take a record as `Follower` gives it. One without a key is left out."""
         version = record.get("version")
         if "key" not in record or not isinstance(version, int):
             self.left_out += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from secadmin.cli.access import Access
+from secadmin.cli.kafka.access import Access
 
 # A consumer follows its own moves between classes as fast as it looks for new topics.
 _REFRESH_MS = "1000"

@@ -1,0 +1,1 @@
+"""What the command line does as a Kafka client: files of accesses, settings, reading, sending."""
