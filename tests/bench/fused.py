@@ -26,12 +26,11 @@ def fused(world: World) -> Iterator[Figure]:
     world.add_stream(STREAM)
     world.grant("ADMIN", "stream", STREAM, "READ TUPLE")
     producer, topic = world.sender(STREAM)
-    names = [n for n in world.stack.engines if n != INGEST]
-    group = ProcessGroup(*(world.pid(world.stack.engines[name].name) for name in names))
+    group = query_engines(world)
     first: float | None = None
     for count in COUNTS:
         topics = _with_queries(world, count)
-        consumer = _consumer(world, topics)
+        consumer = consumer_of(world, topics)
         with Feed(producer, [topic], RATE):
             latencies_ms(consumer, WARM_S, 1.0)
             before, began = group.cpu_s(), time.monotonic()
@@ -47,6 +46,12 @@ def fused(world: World) -> Iterator[Figure]:
             target = 3.0 if count == COUNTS[-1] else None
             yield Figure(f"{what}: CPU ÷ CPU of one", cores / first, "ratio", target)
         yield from percentiles(what, found, (None, 100.0, None))
+
+
+def query_engines(world: World) -> ProcessGroup:
+    """The processes of the engines that run queries."""
+    names = [n for n in world.stack.engines if n != INGEST]
+    return ProcessGroup(*(world.pid(world.stack.engines[name].name) for name in names))
 
 
 def _with_queries(world: World, count: int) -> list[str]:
@@ -78,7 +83,8 @@ def _await_fused(world: World, count: int) -> None:
         time.sleep(1)
 
 
-def _consumer(world: World, topics: list[str]) -> Consumer:
+def consumer_of(world: World, topics: list[str]) -> Consumer:
+    """A consumer of these topics, with the rights of SecAdmin's account."""
     kafka = world.stack.settings.kafka
     config = {**kafka.client_config(kafka.secadmin), "log_level": 3}
     consumer = Consumer({**config, "group.id": "bench-fused", "fetch.wait.max.ms": 50})

@@ -16,6 +16,7 @@ from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
+from tests.bench.many_windows import many_windows
 from tests.bench.moving import moving
 from tests.bench.nexmark import nexmark
 from tests.bench.operators import operators
@@ -50,6 +51,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "sharing": sharing,
     "roles": roles,
     "fused": fused,
+    "windows": many_windows,
     "many": revocation_from_many,
     "subscribers": crowded_classes,
     # Last: it stops the runner.
