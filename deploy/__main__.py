@@ -132,7 +132,11 @@ def _add_test(command: argparse.ArgumentParser) -> None:
 def _add_cluster(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", metavar="DIR", type=Path, help="a new folder for the files")
     for option, what, default in (
-        ("--kafka", "Kafka's nodes, an odd number", "kafka-1,kafka-2,kafka-3"),
+        ("--kafka", "Kafka's brokers", "kafka-1,kafka-2,kafka-3"),
+        (
+            *("--controllers", "Kafka's controllers, an odd number"),
+            "controller-1,controller-2,controller-3",
+        ),
         ("--postgresql", "the servers of PostgreSQL", "postgresql-1,postgresql-2"),
         ("--secadmin", "SecAdmin's machines", "secadmin-1,secadmin-2"),
     ):

@@ -13,6 +13,7 @@ INGEST_USER = "secfilter-ingest"
 QUERY_USER = "secfilter-query"
 USERS_LISTENER = "CLIENTS"
 PLATFORM_LISTENER = "PLATFORM"
+CONTROLLER_LISTENER = "CONTROLLER"
 _LOGIN = "org.apache.kafka.common.security"
 
 # Kafka reserves 128 MB of heap for compaction by default; this node compacts three small topics.
@@ -88,13 +89,13 @@ def _listeners(ports: Ports) -> dict[str, str]:
     # The name, not the address, because not every client compares addresses with the SAN.
     advertised = [f"{name}://localhost:{port}" for name, port in clients.items()]
     return {
-        "listeners": ",".join([*listeners, f"CONTROLLER://{controller}"]),
+        "listeners": ",".join([*listeners, f"{CONTROLLER_LISTENER}://{controller}"]),
         "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": ",".join(
-            f"{name}:SASL_SSL" for name in (*clients, "CONTROLLER")
+            f"{name}:SASL_SSL" for name in (*clients, CONTROLLER_LISTENER)
         ),
         "inter.broker.listener.name": PLATFORM_LISTENER,
-        "controller.listener.names": "CONTROLLER",
+        "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.bootstrap.servers": controller,
     }
 

@@ -16,7 +16,7 @@ from catalog.engine_rights import QUERY as QUERY_ROLE
 from catalog.engines import INGEST as INGEST_ROLE
 from catalog.private_file import write_private
 from catalog.settings import SETTINGS_FORM
-from deploy.broker_cluster import MOST_REPLICAS, Node, cluster_properties
+from deploy.broker_cluster import MOST_REPLICAS, Node, NodeRole, cluster_properties
 from deploy.broker_format import argument_file, format_arguments, new_cluster_id
 from deploy.broker_memory import DEFAULT_HEAP_MB, RequestMemory
 from deploy.broker_properties import (
@@ -44,6 +44,10 @@ JARS = PurePosixPath("/opt/secure-streams/jars")
 KAFKA_JARS = "/opt/kafka/libs/*"
 PORTS = Ports(users=9093, platform=9094, controller=9095)
 SECADMIN_PORT, POSTGRESQL_PORT = 8443, 5432
+# A controller keeps what there is in the cluster, and no records.
+CONTROLLER_HEAP_MB = 512
+# The numbers of controllers are behind those of brokers, of which there may be more one day.
+_FIRST_CONTROLLER = 1001
 REPLICATOR = "replicator"
 _PASSWORD_BYTES = 24
 
@@ -52,21 +56,23 @@ _PASSWORD_BYTES = 24
 class Hosts:
     """By which names the parts reach each other; certificates have them.
 
-    `address` is the one name of all SecAdmins, which people use.
+    `kafka` are Kafka's brokers, and `controllers` its controllers. `address` is the one name of all
+    SecAdmins, which people use.
     """
 
     kafka: tuple[str, ...] = ("kafka-1", "kafka-2", "kafka-3")
+    controllers: tuple[str, ...] = ("controller-1", "controller-2", "controller-3")
     postgresql: tuple[str, ...] = ("postgresql-1", "postgresql-2")
     secadmin: tuple[str, ...] = ("secadmin-1", "secadmin-2")
     address: str = "secadmin"
 
     def __post_init__(self) -> None:
-        """Raise DeployError where a name is given twice, or Kafka's nodes are an even number."""
-        every = [*self.kafka, *self.postgresql, *self.secadmin]
+        """Raise DeployError where a name is given twice, or controllers are an even number."""
+        every = [*self.kafka, *self.controllers, *self.postgresql, *self.secadmin]
         if len(set(every)) < len(every):
             raise DeployError("each host needs a name of its own")
-        if len(self.kafka) % 2 == 0:
-            raise DeployError("Kafka needs an odd number of nodes: they decide by majority")
+        if len(self.controllers) % 2 == 0:
+            raise DeployError("Kafka needs an odd number of controllers: they decide by majority")
 
 
 def write_cluster(folder: Path, hosts: Hosts, engines: int = 1) -> None:
@@ -79,7 +85,7 @@ def write_cluster(folder: Path, hosts: Hosts, engines: int = 1) -> None:
         raise DeployError(f"{folder} is not empty, and the keys in it may be in use: name another")
     private_folder(folder)
     servers: dict[str, Sequence[str]] = {
-        name: (name,) for name in (*hosts.kafka, *hosts.postgresql)
+        name: (name,) for name in (*hosts.kafka, *hosts.controllers, *hosts.postgresql)
     }
     servers |= {name: (name, hosts.address) for name in hosts.secadmin}
     made = _Made(folder, hosts, engines)
@@ -103,10 +109,10 @@ class _Made:
         self._roles = {role: secrets.token_hex(_PASSWORD_BYTES) for role in roles}
 
     def kafka(self) -> None:
-        """Each node's settings, and the arguments with which its data folder is prepared."""
+        """Each node's settings, its heap, and the arguments that prepare its data folder."""
         cluster = new_cluster_id()
         memory = RequestMemory(DEFAULT_HEAP_MB)
-        nodes = [Node(i, host, PORTS) for i, host in enumerate(self._hosts.kafka, 1)]
+        nodes = self._nodes()
         # A folder of its own: a volume may have others at its top.
         files = NodeFiles(
             Path(KAFKA_DATA / "kafka"), Path(THERE / "key-store.pem"), Path(THERE / "ca.pem")
@@ -118,9 +124,26 @@ class _Made:
             password = self._users[BROKER_USER].password()
             properties = cluster_properties(node, nodes, files, password, memory)
             write_private(there / "server.properties", render(properties))
-            arguments = format_arguments(THERE / "server.properties", users, cluster)
+            # Controllers keep the users. A broker gets them from there.
+            controls = NodeRole.CONTROLLER in node.roles
+            first = users if controls else []
+            arguments = format_arguments(THERE / "server.properties", first, cluster)
             whole = ["-cp", KAFKA_JARS, *arguments, "--ignore-formatted"]
             write_private(there / "format.args", argument_file(whole))
+            heap = CONTROLLER_HEAP_MB if controls else DEFAULT_HEAP_MB
+            write_private(there / "heap.args", argument_file([f"-Xmx{heap}m"]))
+
+    def _nodes(self) -> list[Node]:
+        """Kafka's nodes: brokers, and controllers in processes of their own."""
+        parts = (
+            (NodeRole.BROKER, self._hosts.kafka, 1),
+            (NodeRole.CONTROLLER, self._hosts.controllers, _FIRST_CONTROLLER),
+        )
+        return [
+            Node(number, host, PORTS, roles=(role,))
+            for role, hosts, first in parts
+            for number, host in enumerate(hosts, first)
+        ]
 
     def postgresql(self) -> None:
         """Each server's certificate, and the roles that the first start makes."""

@@ -170,6 +170,7 @@ def _down(options: argparse.Namespace) -> int:
 def _cluster(options: argparse.Namespace) -> int:
     hosts = Hosts(
         kafka=tuple(options.kafka.split(",")),
+        controllers=tuple(options.controllers.split(",")),
         postgresql=tuple(options.postgresql.split(",")),
         secadmin=tuple(options.secadmin.split(",")),
         address=options.address,

@@ -73,24 +73,32 @@ def test_all_secadmins_have_the_same_keys_and_passwords(written: Path) -> None:
 
 def test_the_nodes_of_kafka_are_one_cluster(written: Path) -> None:
     nodes = {}
-    for host in HOSTS.kafka:
+    for host in (*HOSTS.kafka, *HOSTS.controllers):
         lines = (written / host / "server.properties").read_text().splitlines()
         nodes[host] = dict(line.split("=", 1) for line in lines)
-    voters = ",".join(f"{n}@{host}:{PORTS.controller}" for n, host in enumerate(HOSTS.kafka, 1))
-    for number, (host, found) in enumerate(nodes.items(), 1):
-        assert found["node.id"] == str(number)
+    assert len({found["node.id"] for found in nodes.values()}) == len(nodes)
+    voters = ",".join(
+        f"{nodes[host]['node.id']}@{host}:{PORTS.controller}" for host in HOSTS.controllers
+    )
+    for host, found in nodes.items():
+        controls = host in HOSTS.controllers
+        assert found["process.roles"] == ("controller" if controls else "broker")
+        port = PORTS.controller if controls else PORTS.users
+        assert f"://{host}:{port}" in found["advertised.listeners"]
+        assert ("CONTROLLER://" in found["listeners"]) == controls
+        assert ("CLIENTS://" in found["listeners"]) == (not controls)
         assert found["controller.quorum.voters"] == voters
         assert "controller.quorum.bootstrap.servers" not in found
-        assert f"://{host}:{PORTS.users}" in found["advertised.listeners"]
         assert found["min.insync.replicas"] == "2"
         assert found["transaction.state.log.replication.factor"] == "3"
         assert found["unclean.leader.election.enable"] == "false"
         assert int(found["controller.socket.timeout.ms"]) < REQUEST_TIMEOUT_S * 1000
     ids = set()
-    for host in HOSTS.kafka:
+    for host in nodes:
         arguments = (written / host / "format.args").read_text().splitlines()
         ids.add(arguments[arguments.index('"--cluster-id"') + 1])
         assert '"--standalone"' not in arguments
+        assert ('"--add-scram"' in arguments) == (host in HOSTS.controllers)
     assert len(ids) == 1
 
 
@@ -98,7 +106,7 @@ def test_certificates_have_the_names_by_which_servers_are_reached(written: Path)
     ca = x509.load_pem_x509_certificate((written / "authority" / "ca.pem").read_bytes())
     issuer = ca.public_key()
     assert isinstance(issuer, ec.EllipticCurvePublicKey)
-    for host in (*HOSTS.kafka, *HOSTS.postgresql, *HOSTS.secadmin):
+    for host in (*HOSTS.kafka, *HOSTS.controllers, *HOSTS.postgresql, *HOSTS.secadmin):
         pem = (written / "authority" / f"{host}.pem").read_bytes()
         certificate = x509.load_pem_x509_certificate(pem)
         certificate.verify_directly_issued_by(ca)
@@ -127,7 +135,7 @@ def test_keys_that_may_be_in_use_are_not_overwritten(written: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        ({"kafka": ("a", "b")}, "odd number"),
+        ({"controllers": ("a", "b")}, "odd number"),
         ({"kafka": ("a", "b", "a")}, "a name of its own"),
         ({"secadmin": ("kafka-1", "s")}, "a name of its own"),
     ],

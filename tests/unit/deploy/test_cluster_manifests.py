@@ -17,6 +17,7 @@ from catalog.engines import all_engines
 from catalog.settings import Settings
 from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.cluster_files import (
+    CONTROLLER_HEAP_MB,
     DATA,
     JARS,
     KAFKA_DATA,
@@ -40,6 +41,7 @@ ENVIRONMENT = {"PRIMARY", "SECFILTER_READY_FILE"}
 # Where the image of PostgreSQL has its data.
 DATABASE = "/var/lib/postgresql/data"
 HOSTS = Hosts()
+NODES = (*HOSTS.kafka, *HOSTS.controllers)
 SETTINGS = f"{THERE}/settings.toml"
 
 
@@ -120,19 +122,24 @@ def test_a_service_of_compose(name: str, parts: Path) -> None:
     if image == OURS:
         check_program(service["command"], mounted[str(THERE)])
         assert set(kept.values()) == {str(DATA)}
-    elif name in (*HOSTS.kafka, *HOSTS.postgresql):
+    elif name in (*NODES, *HOSTS.postgresql):
         assert mounted[str(THERE)].name == name
-        assert kept == {name: str(KAFKA_DATA if name in HOSTS.kafka else DATABASE)}
+        assert kept == {name: str(KAFKA_DATA if name in NODES else DATABASE)}
 
 
 def test_compose_has_every_host_and_engine() -> None:
     names = set(compose()["services"])
     assert names == {
-        *(*HOSTS.kafka, *HOSTS.postgresql, *HOSTS.secadmin),
+        *(*NODES, *HOSTS.postgresql, *HOSTS.secadmin),
         *(HOSTS.address, *all_engines(1)),
     }
     assert compose()["volumes"].keys() <= names | {"query"}
     assert compose()["services"]["postgresql-2"]["environment"]["PRIMARY"] == "postgresql-1"
+
+
+@pytest.mark.parametrize("broker", HOSTS.kafka)
+def test_compose_stops_brokers_before_controllers(broker: str) -> None:
+    assert set(compose()["services"][broker]["depends_on"]) == set(HOSTS.controllers)
 
 
 def test_the_one_address_leads_to_every_secadmin() -> None:
@@ -181,12 +188,12 @@ def test_a_pod(name: str, parts: Path) -> None:
             script = container["command"][-1]
             assert (CLUSTER / Path(script).name).is_file()
             assert mounts[str(Path(script).parent)] == "scripts"
-            assert mounts[str(KAFKA_DATA if labels["part"] == "kafka" else DATABASE)] in claims
+            assert mounts[str(KAFKA_DATA if name in NODES else DATABASE)] in claims
 
 
 def test_kubernetes_has_every_host_and_engine() -> None:
     assert {name for name, _, _ in pods()} == {
-        *(*HOSTS.kafka, *HOSTS.postgresql, *HOSTS.secadmin, "ingest", "query")
+        *(*NODES, *HOSTS.postgresql, *HOSTS.secadmin, "ingest", "query")
     }
     engines = [
         container["name"]
@@ -223,9 +230,10 @@ def test_a_unit_of_systemd(file: Path, parts: Path) -> None:
     service = unit["Service"]
     source, target = service["BindReadOnlyPaths"].split(":")
     assert target == str(THERE)
-    folder = parts / {"%l": "secadmin-1"}.get(Path(source).name, Path(source).name)
+    named = {"%l": "secadmin-1", "%i": "kafka-1"}.get(Path(source).name, Path(source).name)
+    folder = parts / named
     assert folder.is_dir()
-    data = KAFKA_DATA if file.stem.endswith("kafka") else DATA
+    data = KAFKA_DATA if "-kafka@" in file.stem else DATA
     assert service["BindPaths"] == f"/var/lib/{service['StateDirectory']}:{data}"
     assert service["ReadWritePaths"] == f"-{data}"
     assert service["Restart"] == "always"
@@ -239,8 +247,11 @@ def test_a_unit_of_systemd(file: Path, parts: Path) -> None:
         assert (CLUSTER / Path(program[-1]).name).is_file()
 
 
-def test_a_node_has_the_heap_for_which_its_settings_are_made() -> None:
-    assert f"-Xmx{DEFAULT_HEAP_MB}m" in (CLUSTER / "kafka.sh").read_text()
+def test_a_broker_has_the_heap_for_which_its_settings_are_made(parts: Path) -> None:
+    assert f"java @{THERE}/heap.args" in (CLUSTER / "kafka.sh").read_text()
+    for nodes, heap in ((HOSTS.kafka, DEFAULT_HEAP_MB), (HOSTS.controllers, CONTROLLER_HEAP_MB)):
+        told = {(parts / node / "heap.args").read_text() for node in nodes}
+        assert told == {f'"-Xmx{heap}m"'}
 
 
 def test_a_node_keeps_its_log_where_it_keeps_its_data() -> None:
