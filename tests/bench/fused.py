@@ -32,10 +32,7 @@ def fused(world: World) -> Iterator[Figure]:
         topics = _with_queries(world, count)
         consumer = consumer_of(world, topics)
         with Feed(producer, [topic], RATE):
-            latencies_ms(consumer, WARM_S, 1.0)
-            before, began = group.cpu_s(), time.monotonic()
-            found = latencies_ms(consumer, 0.0, MEASURE_S)
-            cores = (group.cpu_s() - before) / (time.monotonic() - began)
+            cores, found = cores_and_latencies(group, consumer, WARM_S, MEASURE_S)
         consumer.close()
         for number in range(count):
             world.remove_query(_name(count, number))
@@ -46,6 +43,16 @@ def fused(world: World) -> Iterator[Figure]:
             target = 3.0 if count == COUNTS[-1] else None
             yield Figure(f"{what}: CPU ÷ CPU of one", cores / first, "ratio", target)
         yield from percentiles(what, found, (None, 100.0, None))
+
+
+def cores_and_latencies(
+    group: ProcessGroup, consumer: Consumer, warm_s: float, measure_s: float
+) -> tuple[float, list[float]]:
+    """The CPU that the processes take, in cores, and how old results are when they come, in ms."""
+    latencies_ms(consumer, warm_s, 1.0)
+    before, began = group.cpu_s(), time.monotonic()
+    found = latencies_ms(consumer, 0.0, measure_s)
+    return (group.cpu_s() - before) / (time.monotonic() - began), found
 
 
 def query_engines(world: World) -> ProcessGroup:

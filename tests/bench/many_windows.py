@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
-from tests.bench.feed import Feed, latencies_ms
+from tests.bench.feed import Feed
 from tests.bench.figure import Figure, percentiles
-from tests.bench.fused import consumer_of, query_engines
+from tests.bench.fused import consumer_of, cores_and_latencies, query_engines
 from tests.bench.world import World
 
 STREAM = "counted"
@@ -30,10 +29,7 @@ def many_windows(world: World) -> Iterator[Figure]:
         world.admin.wait_until_fed()
         consumer = consumer_of(world, topics)
         with Feed(producer, [topic], RATE):
-            latencies_ms(consumer, WARM_S, 1.0)
-            before, began = group.cpu_s(), time.monotonic()
-            found = latencies_ms(consumer, 0.0, MEASURE_S)
-            cores = (group.cpu_s() - before) / (time.monotonic() - began)
+            cores, found = cores_and_latencies(group, consumer, WARM_S, MEASURE_S)
         consumer.close()
         what = f"{count} queries with windows over one stream, {RATE} records/s"
         yield Figure(f"{what}: CPU of the query engines", cores, "cores")
