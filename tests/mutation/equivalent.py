@@ -152,7 +152,7 @@ ACCESS_TOPICS = {
 _LAST_ACCESS = "of the kinds of access, send has the last name, and quarantine the last but one"
 _OWNS, _ON = "key = (_rights(subject), subject.user_id", "obj.owner_id, permission, obj.id)"
 _OF_MEMBERS = "return and_(Access.kind"
-_BY_ROLE = "Access.user_id.in_(members_of(change, role_id)))"
+_TO_OUTPUT = "AccessKind.OUTPUT, Access.user_id.in_(members_of(change, role_id)))"
 _SHOWN, _OR_PUBLIC = "shown = clearance.cut_to(output.reach).bits", "or output.relation.public"
 _WITHIN_ANOTHER = "what a role without any right sees is within what another sees, and left out"
 _WIDER, _IN_FOUND = "if not any(each != other and each.bits & ~other.bits", "for other in found)"
@@ -166,7 +166,7 @@ SETTLEMENT = {
     f"{_OWNS} == {_ON} -> {_OWNS} != {_ON}": (
         "it tells the owner from all others; which of the two is called true does not matter"
     ),
-    f"{_OF_MEMBERS} == OUTPUT, {_BY_ROLE} -> {_OF_MEMBERS} <= OUTPUT, {_BY_ROLE}": (
+    f"{_OF_MEMBERS} == {_TO_OUTPUT} -> {_OF_MEMBERS} <= {_TO_OUTPUT}": (
         "of the kinds of access, output has the first name"
     ),
     "empty = own.bits == 0 and not output.relation.public -> "
@@ -187,8 +187,11 @@ SETTLEMENT = {
     f"{_WIDER} == 0 {_IN_FOUND} -> {_WIDER.replace('!=', 'is not')} == 0 {_IN_FOUND}": (
         "each is there once, so equal is identical"
     ),
-    "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
-    "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
+    **{
+        f"elif kind is AccessKind.{kind}: -> elif kind {operator} AccessKind.{kind}:": why
+        for kind in ("SEND", "QUARANTINE")
+        for operator, why in (("==", _ONE_EACH), (">=", _LAST_ACCESS))
+    },
     "for access, subject in zip(accesses, subjects, strict=True): -> "
     "for access, subject in zip(accesses, subjects, strict=False):": (
         "there is one subject for each access"
