@@ -94,6 +94,9 @@ _ONE_PROCESS = {
     "spark.driver.host": "127.0.0.1",
 }
 
+# The classes in Spark's process whose functions build DataFrames.
+_USED = ("org.apache.spark.sql.functions", "PythonUtils")
+
 _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 # Warnings about batches that are longer than their interval, about plans that are too long to show,
 # and about settings that Kafka's clients do not know.
@@ -196,6 +199,7 @@ def build_session(
     if cluster is not None:
         spark.sparkContext.addPyFile(str(shipped_code(cluster.code)))
     _forget_origins(spark)
+    _look_up_once(spark)
     _quieten(spark)
     return spark
 
@@ -218,6 +222,32 @@ def _quieten(spark: SparkSession) -> None:
     log4j = jvm.org.apache.logging.log4j
     for logger in _NOISE:
         log4j.core.config.Configurator.setLevel(logger, log4j.Level.ERROR)
+
+
+class _LookedUp:
+    """The functions of a class in Spark's process. Each is looked up there at its first use."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        # Python asks here only for what is not kept yet.
+        function = getattr(self._found, name)
+        setattr(self, name, function)
+        return function
+
+
+def _look_up_once(spark: SparkSession) -> None:
+    """Keep the functions of which Python builds DataFrames, once they have been found.
+
+    To build a DataFrame takes hundreds of calls to Spark's process. Without this, half of them ask
+    where a function is.
+    """
+    jvm: Any = spark._jvm
+    for name in _USED:
+        found = getattr(jvm, name)
+        if not isinstance(found, _LookedUp):
+            setattr(jvm, name, _LookedUp(found))
 
 
 def _forget_origins(spark: SparkSession) -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import REFLECTION_COMMAND_NAME
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 from catalog.errors import InvalidInput
 from deploy.runtime import ensure_runtime
@@ -88,6 +91,27 @@ def test_spark_takes_its_classes_from_the_archive(spark: SparkSession) -> None:
     modes = {line.split()[1] for line in maps.splitlines() if line.endswith(archive)}
     # Where Java has to change its addresses, all of it can be written to, and is no one else's.
     assert "r--p" in modes
+
+
+def test_a_function_of_spark_is_looked_up_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    send: Any = GatewayClient.send_command
+
+    def noted(client: GatewayClient, command: str, *args: Any, **options: Any) -> Any:
+        asked.append(command)
+        return send(client, command, *args, **options)
+
+    _use_functions()
+    monkeypatch.setattr(GatewayClient, "send_command", noted)
+    _use_functions()
+    assert any("functions\nupper" in each for each in asked)
+    assert not [each for each in asked if each.startswith(REFLECTION_COMMAND_NAME)]
+
+
+def _use_functions() -> None:
+    fn.upper(fn.coalesce(fn.col("a"), fn.lit("b")))
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
