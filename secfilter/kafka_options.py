@@ -113,6 +113,8 @@ def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path)
             "kafka.ssl.truststore.type": "PEM",
             # The certificates themselves, because other machines may not have the file.
             "kafka.ssl.truststore.certificates": settings.ca_file.read_text(),
+            # A broker that hangs is left for the one that takes over. The default is 30 s.
+            "kafka.request.timeout.ms": "10000",
         }
     )
 

@@ -168,9 +168,14 @@ def _numbers(value: Mapping[str, int]) -> range:
     return range(value["low"], value["high"] + 1) if whole else range(0)
 
 
-def await_that(condition: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
-    """Wait for it."""
+def await_that(
+    condition: Callable[[], bool],
+    what: str,
+    timeout_s: float = TIMEOUT_S,
+    why: Callable[[], str] = str,
+) -> None:
+    """Wait for it. `why` says what is known of it where it does not come."""
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, f"{what} {why()}".strip()
         time.sleep(0.05)

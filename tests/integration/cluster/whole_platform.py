@@ -90,13 +90,22 @@ class Place:
         for reader in (self.bob, self.still, self.windows):
             # The window in which the test began may have come before.
             begun = self.begun + AFTER if reader is self.windows else self.begun
-            await_that(partial(reader.has, "one", begun, sent), "all of the first stream", BACK_S)
+            has_all = partial(reader.has, "one", begun, sent)
+            await_that(
+                has_all, "all of the first stream", BACK_S, partial(self._lost, reader, begun, sent)
+            )
             results = ids_of(reader)
             assert set(map(len, results.values())) == {1}, "what comes again has its id"
             # (Records go on: no more than these are looked at.)
             ids = set().union(*results.values())
             assert len(ids) == len(results), "an id stands for one result"
         assert self.admins[0].ask("audit", "verify")["intact"] is True
+
+    def _lost(self, reader: Reader, begun: int, sent: int) -> str:
+        """What did not come, and what the platform says of the stream."""
+        lost = sorted(set(range(begun, sent)) - reader.numbers("one"))
+        stream = self.admins[0].ask("stream", "show", "one")
+        return f"{reader.person.name} lacks {len(lost)} from {lost[0]} to {lost[-1]}: {stream}"
 
 
 @contextmanager

@@ -19,7 +19,11 @@ from secadmin.cli.kafka.access_folder import (
     remove_access_files,
     write_access_folder,
 )
-from secadmin.cli.kafka.client_settings import librdkafka_settings, parse_librdkafka_file
+from secadmin.cli.kafka.client_settings import (
+    java_settings,
+    librdkafka_settings,
+    parse_librdkafka_file,
+)
 from secadmin.cli.private_files import new_private_folder
 from tests.unit.secadmin.cli.conftest import SECRET
 from tests.unit.secadmin.cli.service import CA
@@ -81,6 +85,15 @@ def test_librdkafka_knows_every_setting(reader: Access, writer: Access) -> None:
     Producer(librdkafka_settings(writer))
     assert librdkafka_settings(reader)["topic.metadata.refresh.interval.ms"] == "1000"
     assert "group.id" not in librdkafka_settings(writer)
+
+
+def test_a_sender_leaves_a_broker_that_hangs_and_sends_nothing_twice(writer: Access) -> None:
+    java, others = java_settings(writer), librdkafka_settings(writer)
+    # A stream may call late what is older than a minute.
+    assert int(java["request.timeout.ms"]) == int(others["socket.timeout.ms"]) <= 10_000
+    assert {each["enable.idempotence"] for each in (java, others)} == {"true"}
+    # A transaction must last longer than that, as it does.
+    Producer({**others, "transactional.id": f"{writer.principal}.one"})
 
 
 def test_the_description_tells_what_to_read(folder: Path, reader: Access) -> None:
