@@ -105,7 +105,7 @@ class Place:
         """What did not come, and what the platform says of the stream."""
         lost = sorted(set(range(begun, sent)) - reader.numbers("one"))
         stream = self.admins[0].ask("stream", "show", "one")
-        return f"{reader.person.name} lacks {len(lost)} from {lost[0]} to {lost[-1]}: {stream}"
+        return f"{reader.person.name} lacks {len(lost)}, {lost[:1]} to {lost[-1:]}: {stream}"
 
 
 @contextmanager
