@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from catalog.broker_patience import ANSWER_MS
 from catalog.private_file import write_private
 from catalog.settings import KafkaAccount, KafkaSettings
 
@@ -113,8 +114,7 @@ def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path)
             "kafka.ssl.truststore.type": "PEM",
             # The certificates themselves, because other machines may not have the file.
             "kafka.ssl.truststore.certificates": settings.ca_file.read_text(),
-            # A broker that hangs is left for the one that takes over. The default is 30 s.
-            "kafka.request.timeout.ms": "10000",
+            "kafka.request.timeout.ms": str(ANSWER_MS),
         }
     )
 

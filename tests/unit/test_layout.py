@@ -42,6 +42,7 @@ VALUES = {
             "audit_head",
             "audit_key",
             "balance",
+            "broker_patience",
             "canonical",
             "category_kind",
         ),

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from catalog.broker_patience import ANSWER_MS
 from secadmin.cli.kafka.access import Access
 
 # A consumer follows its own moves between classes as fast as it looks for new topics.
 _REFRESH_MS = "1000"
 _SENDING = {"acks": "all", "enable.idempotence": "true"}
-# What a broker that hangs has not answered, its sender sends to the one that takes over. By default
-# it waits half a minute, or a whole one, and then many of its records are late. (None comes twice.)
-_ANSWER_MS = "10000"
 # All that a file for librdkafka may set. The library knows others that load code or write files.
 LIBRDKAFKA_NAMES = frozenset(
     {
@@ -49,7 +47,7 @@ def java_settings(access: Access) -> dict[str, str]:
         "metadata.max.age.ms": _REFRESH_MS,
     }
     if access.group is None:
-        return {**settings, **_SENDING, "request.timeout.ms": _ANSWER_MS}
+        return {**settings, **_SENDING, "request.timeout.ms": str(ANSWER_MS)}
     return {
         **settings,
         "group.id": access.group,
@@ -75,7 +73,7 @@ def librdkafka_settings(access: Access) -> dict[str, str]:
         # The embedded broker listens on IPv4, and the name may mean IPv6 first.
         settings["broker.address.family"] = "v4"
     if access.group is None:
-        return {**settings, **_SENDING, "socket.timeout.ms": _ANSWER_MS}
+        return {**settings, **_SENDING, "socket.timeout.ms": str(ANSWER_MS)}
     return {
         **settings,
         "group.id": access.group,

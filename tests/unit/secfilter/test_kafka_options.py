@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from secfilter.kafka_options import KafkaOptions
+from pathlib import Path
+
+from catalog.settings import KafkaAccount, KafkaSettings
+from secfilter.kafka_options import KafkaOptions, kafka_options
 
 
 def test_no_record_overtakes_one_that_was_given_up() -> None:
@@ -13,3 +16,14 @@ def test_no_record_overtakes_one_that_was_given_up() -> None:
     assert int(sink["kafka.delivery.timeout.ms"]) == 2**31 - 1, "none is given up"
     assert "kafka.retries" not in sink, "as often as the time allows, which is Kafka's default"
     assert int(sink["kafka.max.block.ms"]) <= 10_000, "a query with nowhere to send says so soon"
+
+
+def test_an_engine_leaves_a_broker_that_hangs(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("text")
+    account = KafkaAccount("engine", file)
+    settings = KafkaSettings("localhost:1", file, account, account, account, account)
+    options = kafka_options(settings, account, tmp_path / "secrets")
+    # A stream may call late what is older than a minute.
+    for each in (options.source(["lab.s1"]), options.sink("client")):
+        assert int(each["kafka.request.timeout.ms"]) <= 10_000
