@@ -85,7 +85,10 @@ def over(
 
 
 @pytest.mark.parametrize("seed", range(_NUMBER))
-@pytest.mark.parametrize("held", [1, 2], ids=["one topic", "two topics"])
+@pytest.mark.parametrize(
+    "held",
+    [pytest.param(1, marks=pytest.mark.long, id="one topic"), pytest.param(2, id="two topics")],
+)
 @pytest.mark.parametrize("name", QUERIES if is_long() else ["conditions"])
 def test_hidden_inputs_change_no_topic_of_a_subscription(
     spark: SparkSession, tmp_path: Path, name: str, held: int, seed: int

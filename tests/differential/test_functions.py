@@ -26,7 +26,7 @@ from tests.oracle.values import EPOCH, Value, timestamp
 from tests.plans import grouped, whole
 
 # Rows of arguments of each number and kind, where there are more.
-_MOST = number_of("FUNCTION_ARGUMENTS", sample=120, long=300)
+_MOST = number_of("FUNCTION_ARGUMENTS", sample=80, long=300)
 _TEXTS = (
     *(" 7 ", "07", "-0", "+4", "--4", "1 2", "9223372036854775807", "9223372036854775808"),
     *("-9223372036854775808", ".5", "5.", ".", "1e3", "1E-3", "1e", "1e999", "NaN", "Infinity"),

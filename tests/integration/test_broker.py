@@ -236,6 +236,7 @@ def test_starting_twice_is_told(broker: EmbeddedBroker) -> None:
     assert broker.pid is not None
 
 
+@pytest.mark.long
 def test_a_broker_that_dies_says_why_in_one_line(own: EmbeddedBroker) -> None:
     own.start()
     own.stop()

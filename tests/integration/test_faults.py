@@ -14,7 +14,6 @@ from deploy.scenario.story import BATCH_MS, Story
 from deploy.stack import Stack, StackOptions
 from tests.integration.results import Result, expected, last_day_sent, only, received
 from tests.integration.sending import Sending
-from tests.lanes import is_long
 
 PROGRESS, TIMEOUT_S = 30, 180.0
 
@@ -94,6 +93,7 @@ def assert_received(story: Story, al: Counter[Result], bob: Counter[Result]) -> 
     assert arrived["parked"] <= bob
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_killed_loses_nothing_and_leaks_nothing(story: Story) -> None:
     story.admit()
@@ -102,7 +102,7 @@ def test_what_is_killed_loses_nothing_and_leaks_nothing(story: Story) -> None:
     story.share()
     sending = Sending(story, pause_s=0.04).start()
     # Engines and SecAdmin are killed one by one in `test_process.py` and `test_killed.py`, too.
-    for kill in KILLS if is_long() else (kill_all,):
+    for kill in KILLS:
         wait_for_more(story)
         story.say(f"{kill.__name__}: {len(story.sent['in1'])} quotes of in1 are sent")
         kill(story)

@@ -57,7 +57,8 @@ def place(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     (folder / ".state").symlink_to(state)
     port = free_port()
     ports = ("--port", str(free_port(port)), "--secadmin-port", str(port))
-    yield Place(state, folder, port, ports)
+    # (A spare engine would start while the commands are played, and nothing here needs it.)
+    yield Place(state, folder, port, (*ports, "--no-spare"))
     kill_everything(state)
 
 

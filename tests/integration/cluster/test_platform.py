@@ -108,6 +108,11 @@ def kill_ingest(place: Place) -> Mend:
     return _nothing
 
 
+def kill_queries(place: Place) -> Mend:
+    place.hosts.kill(FIRST)
+    return _nothing
+
+
 def lose_host_of_queries(place: Place) -> Mend:
     place.hosts.take_over(FIRST)
     return _nothing
@@ -195,7 +200,8 @@ def restart(place: Place, begins: Callable[[], None]) -> Mend:
 # The part fails so many seconds after the act has begun.
 STAGES = {start: 0.5, flow: 0.0, grant: 0.1, revoke: 0.1, restart: 3.0}
 AT_ANY_STAGE: tuple[Fault, ...] = (
-    *(kill_broker, kill_controller, kill_secadmin, kill_ingest, kill_worker, kill_database),
+    *(kill_broker, kill_controller, kill_secadmin),
+    *(kill_ingest, kill_queries, kill_worker, kill_database),
 )
 WHILE_RECORDS_FLOW: tuple[Fault, ...] = (
     *(pause_controller, kill_master, kill_executors, lose_host_of_queries),

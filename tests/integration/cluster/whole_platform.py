@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from catalog.engines import INGEST
+from catalog.engines import FIRST, INGEST
 from deploy.files import private_folder
 from deploy.runtime import Runtime
 from deploy.scenario.listener import Listener
@@ -112,7 +112,7 @@ class Place:
 def whole_platform(
     runtime: Runtime, folder: Path, kafka: KafkaCluster, spark: SparkCluster
 ) -> Iterator[Place]:
-    """The platform, while the block runs. Ingest has been taken over by another host once."""
+    """The platform, while the block runs. Both engines have been taken over by another host."""
     with pair() as database:
         database.confirm_on_both()
         file = write_settings(table_of(kafka, spark, database), folder / "operator.toml")
@@ -130,8 +130,9 @@ def whole_platform(
                 place = Place(exchange, kafka, spark, database, hosts, admins, *readers, parked)
                 exchange.flow.start()
                 place.await_more()
-                hosts.take_over(INGEST)
-                place.await_more()
+                for engine in (INGEST, FIRST):
+                    hosts.take_over(engine)
+                    place.await_more()
                 yield place
             finally:
                 exchange.flow.close()

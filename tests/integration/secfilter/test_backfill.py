@@ -70,10 +70,11 @@ def backfill_of(query: QueryRun, labs: list[str]) -> QueryRun:
 @pytest.mark.parametrize(
     ("plan", "placement", "live", "filled"),
     [
-        (of_two, Placement.SOURCES, [1, 3, 6], [1, 3, 6]),
-        (each_above_one, Placement.SINK, [2, 4], [2, 4]),
+        pytest.param(
+            *(of_two, Placement.SOURCES, [1, 3, 6], [1, 3, 6]), marks=pytest.mark.long, id="view"
+        ),
+        pytest.param(each_above_one, Placement.SINK, [2, 4], [2, 4], id="strong"),
     ],
-    ids=["view", "strong"],
 )
 def test_it_gives_its_class_what_came_before_and_is_through(
     plane: Plane,

@@ -69,6 +69,7 @@ def test_a_window_is_delivered_once_with_all_its_labels(plane: Plane) -> None:
     assert values(later)[-1]["n"] == 2
 
 
+@pytest.mark.long
 def test_updates_are_delivered_at_once_as_long_as_they_may_be_seen(plane: Plane) -> None:
     one, two = plane.stream(0), plane.stream(1)
     plan = updating(sums(Source(one.relation), Source(two.relation)))

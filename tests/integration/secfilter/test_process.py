@@ -22,7 +22,7 @@ from tests.lanes import number_of
 
 # Two starts of Spark and ten of queries, where a trial of each one would take half a minute.
 BACK_S = 90
-KILLS = number_of("ENGINES_KILLED", sample=1, long=2)
+KILLS = 2
 
 
 def command_lines(group: int) -> str:
@@ -43,6 +43,7 @@ def await_settled(deployment: Deployment, runs: int, timeout_s: float = 180.0) -
         time.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_engines_lives(deployment: Deployment) -> None:
     plane = deployment.plane

@@ -39,7 +39,7 @@ from tests.integration.service.revocations.surroundings import Surroundings, flo
 from tests.integration.service.revocations.team import Member, Objects, Team, new_objects
 from tests.integration.service.revocations.waiting import wait_until
 from tests.integration.service.revocations.watching_client import Subscription
-from tests.lanes import number_of
+from tests.lanes import number_of, sampled
 
 # Of any call: its commit, the lock of the topic, the ACL, what is written down of it.
 _FEWEST_CHANGES, _MOST_CHANGES = 5, 60
@@ -209,7 +209,7 @@ def killed_everywhere(stage: Stage, request: Callable[[], Request | None]) -> It
 FIRST, SECOND = "first", "second"
 
 
-@pytest.mark.parametrize("stream", [FIRST, SECOND])
+@pytest.mark.parametrize("stream", sampled((FIRST, SECOND), 2))
 def test_within_a_revocation_and_a_grant(
     stage: NewStage, admin: Api, objects: Objects, stream: str
 ) -> None:
@@ -271,6 +271,7 @@ def test_within_a_policy_that_is_added_and_one_that_is_removed(
         follow()
 
 
+@pytest.mark.long
 def test_within_a_change_of_the_password(stage: NewStage, objects: Objects, admin: Api) -> None:
     """Two transactions: the other sessions end in one, their accesses in the next."""
     made = stage(objects, objects.one)

@@ -354,6 +354,7 @@ def seen_by_bob(two: Two) -> object:
     return [shown, two.bob.get(f"/outputs/{two.second}"), accesses]
 
 
+@pytest.mark.long
 def test_a_stopped_query_with_state_takes_a_copy_of_it(stateful: Two) -> None:
     two = stateful
     moved(two)
@@ -382,6 +383,7 @@ def moved(two: Two) -> None:
     move(two, delivered_ms=turn)
 
 
+@pytest.mark.long
 def test_updates_and_sources_that_data_moves_stay_apart(stateful: Two, fresh: Fresh) -> None:
     two, names = stateful, [fresh("q") for _ in range(4)]
     counting = "SELECT window_end, count(*) AS n FROM {} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"

@@ -70,7 +70,10 @@ def method_sizes(spark: SparkSession, count: int, *, alike: bool) -> list[int]:
     return [stages.apply(i)._3().maxMethodCodeSize() for i in range(stages.size())]
 
 
-@pytest.mark.parametrize("alike", [True, False], ids=["alike", "apart"])
+@pytest.mark.parametrize(
+    "alike",
+    [pytest.param(True, id="alike"), pytest.param(False, marks=pytest.mark.long, id="apart")],
+)
 def test_the_largest_group_has_generated_code(spark: SparkSession, *, alike: bool) -> None:
     sizes = method_sizes(spark, MOST_MEMBERS, alike=alike)
     assert len(sizes) == 2
