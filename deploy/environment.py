@@ -139,12 +139,17 @@ def ensure_venv() -> None:
     """Make `.venv` hold the pinned packages; quick if it does already. Safe with several callers.
 
     Raises:
-        DeployError: A package could not be fetched or installed.
+        DeployError: A package could not be fetched or installed, or `.venv` is a link.
     """
     with file_lock(ROOT / ".cache" / "bootstrap.lock"):
         key = _key()
         if _marker().exists() and _marker().read_text() == key:
             return
+        if VENV.is_symlink():
+            raise DeployError(
+                f"{VENV} is a link, and what it leads to would be changed: remove the link and run "
+                "the command again"
+            )
         print("making .venv from the pinned packages (once, a few minutes)", file=sys.stderr)
         _marker().unlink(missing_ok=True)
         if not _usable():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -110,16 +110,16 @@ class Story:
 
     def revoke_while_sending(self, years: Sequence[int]) -> None:
         """Joe takes in1 from Bob while Ed goes on sending."""
-        sending = threading.Thread(target=self._send_each, args=[years])
-        sending.start()
         before = len(self.sent["in2"])
-        while len(self.sent["in2"]) == before and sending.is_alive():
-            time.sleep(0.01)
-        started = time.monotonic()
-        self.people["joe"].run("revoke", "CUSTOMER2", "READ TUPLE", "stream", "in1")
-        took = time.monotonic() - started
-        self.fenced_at = self._end_of(self.bobs_topic())
-        sending.join()
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(self._send_each, years)
+            while len(self.sent["in2"]) == before and not sending.done():
+                time.sleep(0.01)
+            started = time.monotonic()
+            self.people["joe"].run("revoke", "CUSTOMER2", "READ TUPLE", "stream", "in1")
+            took = time.monotonic() - started
+            self.fenced_at = self._end_of(self.bobs_topic())
+            sending.result()
         self.say(f"While Ed sends on, Joe takes in1 from Bob: the command took {took:.2f} s")
 
     def _send_each(self, years: Sequence[int]) -> None:

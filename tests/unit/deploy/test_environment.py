@@ -156,3 +156,16 @@ def test_the_bootstrap_needs_the_standard_library_only(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_a_link_leads_to_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "kept").touch()
+    (tmp_path / ".venv").symlink_to(others)
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    with pytest.raises(DeployError, match=r"\.venv is a link, .* remove the link and run"):
+        environment.ensure_venv()
+    assert [each.name for each in others.iterdir()] == ["kept"]
