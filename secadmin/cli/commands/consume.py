@@ -73,9 +73,9 @@ def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
 ) -> None:
     """Print the records of a subscription, one on each line: the JSON value, a tab, the label.
 
-    For a quarantine, a line has the bytes of the record, the reason, its partition:offset and its
-    time in in.STREAM. A byte that is no text or that a terminal would obey is printed as `\\xNN`,
-    and a backslash as two.
+    For a quarantine, a line has the bytes of the record, the reason, its sender:partition:offset
+    and its time in in.STREAM. A byte that is no text or that a terminal would obey is printed as
+    `\\xNN`, and a backslash as two.
 
     DIR is a folder that subscribe or quarantine wrote. For an OUTPUT, the command makes a
     subscription that ends with it. With --json, a line is an object with value, label and id.

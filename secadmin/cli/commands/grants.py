@@ -31,7 +31,7 @@ def grant(ctx: typer.Context, role: RoleName, words: Words) -> None:
 def revoke(ctx: typer.Context, role: RoleName, words: Words) -> None:
     """Revoke permissions on an object from a role.
 
-    After the command, nothing more arrives that they allowed.
+    After the command, no later record arrives that they allowed.
 
     Example: secadmin revoke CUSTOMER1 READ_TUPLE stream in1
     """

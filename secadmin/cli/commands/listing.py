@@ -11,7 +11,9 @@ from secadmin.cli.context import cli_of
 def add_list(app: typer.Typer, kind: ObjectKind) -> None:
     """Add the command `list` to the commands of a kind of object."""
 
-    @app.command("list", help=f"List the {kind}s that you may view.")
+    plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
+
+    @app.command("list", help=f"List the {plural} that you may view.")
     def list_objects(ctx: typer.Context) -> None:
         cli = cli_of(ctx)
         with cli.api() as api:

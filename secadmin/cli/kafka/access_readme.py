@@ -59,7 +59,7 @@ Python (confluent-kafka):
          TOPIC_AUTHORIZATION_FAILED. Subscribe again a second later. Then it follows every change.
 
 Others, when a topic is denied (docs/clients.md of the project says what to set, and
-tests/clients/programs has a program for each but Flink):
+tests/clients/programs has a program for each):
   kafka-python  poll raises TopicAuthorizationFailedError again and again, and the client does not
                 find other topics. Catch it, unsubscribe, and subscribe by the pattern again.
   aiokafka      getmany raises TopicAuthorizationFailedError. Catch it and go on.
@@ -67,7 +67,8 @@ tests/clients/programs has a program for each but Flink):
                 consumer after a crash, and when admin.listTopics() gives other topics.
   Spark         It leaves the topic out. A batch that was reading it fails, and the query gives
                 nothing more until the right is back: begin the query with a new checkpoint.
-  Flink         With checkpoints it does not follow a move.
+  Flink         The job fails. Begin a new job: it goes on from what the group has committed. (A
+                job that goes on from its own state fails again.)
 
 Rules of the house
 - Skip a record that has the header "{fence}": it carries no value and no meaning for you.
@@ -116,7 +117,7 @@ Python (confluent-kafka):
 
 Rules of the house
 - A record is one JSON object in UTF-8 with the stream's attributes; an attribute that is not
-  required may be absent or null. Keys and headers are not read.
+  required may be absent or null. No key is read, and no header but one that a label rule names.
 - A record that does not fit goes to the stream's quarantine with the reason.
 - A transactional.id must begin with "{transactions}". What you do not commit within a minute (or
   the cluster's transaction.max.timeout.ms) is aborted; until then nothing behind it is read.

@@ -11,8 +11,8 @@ _NOW = frozenset(
 )
 _AGGREGATES = frozenset(
     {
-        *("string_agg", "listagg", "first", "last", "first_value", "last_value", "median"),
-        *("percentile", "percentile_cont", "variance", "var_samp", "var_pop", "stddev_pop"),
+        *("string_agg", "listagg", "median", "percentile", "percentile_cont"),
+        *("variance", "var_samp", "var_pop", "stddev_pop"),
         *("earliest_by_offset", "latest_by_offset", "bool_and", "bool_or"),
     }
 )
@@ -47,7 +47,8 @@ def reason(name: str) -> str | None:
     if lower in _AGGREGATES:
         return (
             f"{name.upper()} is an aggregate function that does not exist yet; there are COUNT, "
-            "SUM, AVG, STDDEV, MIN and MAX"
+            "COUNT_IF, SUM, AVG, STDDEV, MIN, MAX, FIRST, LAST, COLLECT_LIST, COLLECT_SET, TOPK "
+            "and TOPKDISTINCT"
         )
     if lower in _SEVERAL:
         return (
