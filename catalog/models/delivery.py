@@ -111,7 +111,7 @@ class Withdrawal(Base):
 
     __tablename__ = "withdrawals"
     id: Mapped[int] = mapped_column(Key, primary_key=True)
-    principal: Mapped[str] = mapped_column(String(64))
+    principal: Mapped[str] = mapped_column(String(64), index=True)
     topic: Mapped[str] = mapped_column(String(160), index=True)
     decided_at: Mapped[datetime]
     done_at: Mapped[datetime | None] = mapped_column(index=True)

@@ -8,12 +8,13 @@ was added (`catalog.view_windows`), so it may follow an access that had ended by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import func, orm, select
+from sqlalchemy import ColumnElement, and_, func, or_, orm, select
 
+from catalog.access_kind import AccessKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.models import Access, Object, Withdrawal
 from catalog.relation import Relation, RelationKind
@@ -22,7 +23,11 @@ from catalog.role_views import RoleViews
 
 @dataclass
 class Windows:
-    """Looks up, in one transaction, which accesses show windows over the same tuples."""
+    """Looks up, in one transaction, which accesses show windows over the same tuples.
+
+    A user has few live accesses, but may have ended any number. These are looked up in one
+    statement, by the outputs that they were to.
+    """
 
     session: orm.Session
     views: RoleViews
@@ -41,21 +46,44 @@ class Windows:
             return None
         # What this change has taken from the others counts, too.
         self.session.flush()
-        others = select(Access).where(Access.user_id == user_id, Access.kind == "output")
-        newest = None
-        if own is not None:
-            others = others.where(Access.id != own.id)
-            newest = own.id if self._has_shown(own) else None
-        return next(
-            (
-                each
-                for each in self.session.scalars(others.order_by(Access.id))
-                if (newest is None or each.id < newest)
-                and self._has_shown(each)
-                and self._clash(each, found)
-            ),
-            None,
+        newest = own.id if own is not None and self._has_shown(own) else None
+        others = {*self._live_ones(user_id, own, found), *self._ended_ones(user_id, found)}
+        before = [each for each in others if newest is None or each < newest]
+        return self.session.get_one(Access, min(before)) if before else None
+
+    def _live_ones(
+        self, user_id: int, own: Access | None, found: dict[int, frozenset[int]]
+    ) -> Iterator[int]:
+        """The other live accesses that show other windows."""
+        live = select(Access).where(_to_outputs(user_id), Access.ended_at.is_(None))
+        for each in self.session.scalars(live):
+            clash = any(self._differ(each.object_id, *of) for of in found.items())
+            if clash and each is not own and self._has_shown(each):
+                yield each.id
+
+    def _ended_ones(self, user_id: int, found: dict[int, frozenset[int]]) -> Iterator[int]:
+        """For each output the oldest ended access that showed tuples which the wanted ones show."""
+        for stream, readers in found.items():
+            added = min(map(self._when_added, readers))
+            for output_id, access_id in self._ended_after(user_id, added):
+                if self._differ(output_id, stream, readers):
+                    yield access_id
+
+    def _ended_after(self, user_id: int, added: datetime) -> Sequence[tuple[int, int]]:
+        """Each output that an ended access has shown after that time, and the oldest such access.
+
+        An access has ended when its last withdrawal is done.
+        """
+        own = select(Withdrawal.id).where(Withdrawal.principal == Access.principal)
+        late = own.where(or_(Withdrawal.done_at.is_(None), Withdrawal.done_at > added))
+        ended = (
+            select(Access.object_id, func.min(Access.id))
+            .where(_to_outputs(user_id), Access.ended_at.is_not(None))
+            .where(or_(Access.topics.any(), own.exists()))
+            .where(or_(Access.ended_at > added, late.exists()))
+            .group_by(Access.object_id)
         )
+        return [(output_id, first) for output_id, first in self.session.execute(ended)]
 
     def _has_shown(self, access: Access) -> bool:
         """Whether the access reaches a topic, or did."""
@@ -77,32 +105,20 @@ class Windows:
             if self.views.only_in_windows(roles, stream)
         }
 
-    def _clash(self, access: Access, wanted: dict[int, frozenset[int]]) -> bool:
-        """Whether the access showed other windows over tuples that the wanted ones take in."""
-        windows = self.views.windows_under(access.object_id)
-        return any(
-            stream in windows
-            and windows[stream] != readers
-            and not self._ended_before(access, readers)
-            for stream, readers in wanted.items()
-        )
-
-    def _ended_before(self, access: Access, readers: Iterable[int]) -> bool:
-        """Whether nothing more reached the access when these outputs were added."""
-        if access.ended_at is None:
-            return False
-        own = Withdrawal.principal == access.principal
-        undone = select(Withdrawal.id).where(own, Withdrawal.done_at.is_(None))
-        if self.session.scalar(undone.limit(1)) is not None:
-            return False
-        done = self.session.scalar(select(func.max(Withdrawal.done_at)).where(own))
-        end = access.ended_at if done is None else max(access.ended_at, done)
-        return all(end <= self._when_added(output) for output in readers)
+    def _differ(self, output_id: int, stream: int, readers: frozenset[int]) -> bool:
+        """Whether the output has other windows over the stream than these readers of it."""
+        windows = self.views.windows_under(output_id)
+        return stream in windows and windows[stream] != readers
 
     def _when_added(self, output_id: int) -> datetime:
         if output_id not in self._added:
             self._added[output_id] = self.session.get_one(Object, output_id).created_at
         return self._added[output_id]
+
+
+def _to_outputs(user_id: int) -> ColumnElement[bool]:
+    """The accesses of the user to outputs."""
+    return and_(Access.user_id == user_id, Access.kind == AccessKind.OUTPUT)
 
 
 def require_one_window(

@@ -36,6 +36,7 @@ from secadmin.control.sender_topics import settle_senders
 from secadmin.control.sender_warnings import warnings_about
 from secadmin.control.settlement import (
     members_of,
+    of_named_above,
     of_role,
     of_senders,
     of_user,
@@ -203,7 +204,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
     with working(platform, caller, "remove role", f"role {name}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         role = work.role(name)
-        touched = of_role(work.change, role.id)
+        touched = or_(of_role(work.change, role.id), of_named_above(work.change, role.id))
         members = list(work.session.scalars(members_of(work.change, role.id)))
         forget_role(work.session, role)
         for table, column in (
@@ -271,4 +272,5 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
 
 def _below(work: Work, senior: Role) -> ColumnElement[bool]:
     """The accesses that may change if the junior roles of the role change."""
-    return or_(of_role(work.change, senior.id), of_senders(work.change, senior.id))
+    changed = (of_role, of_senders, of_named_above)
+    return or_(*(each(work.change, senior.id) for each in changed))

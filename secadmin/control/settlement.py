@@ -31,6 +31,7 @@ from catalog.models import (
     Membership,
     Object,
     OutputRow,
+    QueryAsRole,
     QueryRow,
     SenderRow,
     StreamRow,
@@ -392,6 +393,17 @@ def of_role(change: Change, role_id: int) -> ColumnElement[bool]:
 def of_holders(roles: Collection[int]) -> ColumnElement[bool]:
     """The accesses with one of these roles."""
     return Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(roles)))
+
+
+def of_named_above(change: Change, role_id: int) -> ColumnElement[bool]:
+    """The accesses to outputs of queries that name the role or a senior one (000 §4.1).
+
+    They count the junior roles of the roles that they name, whichever of these an access holds.
+    """
+    seniors = seniors_of(change.session, [role_id]).get(role_id, frozenset())
+    named = select(QueryAsRole.query_id).where(QueryAsRole.role_id.in_(seniors))
+    outputs = select(OutputRow.object_id).where(OutputRow.query_id.in_(named))
+    return of_objects(*change.session.scalars(outputs))
 
 
 def of_senders(change: Change, role_id: int) -> ColumnElement[bool]:

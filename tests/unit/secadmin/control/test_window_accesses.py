@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import event
 
 from catalog.models import Access, Object, Withdrawal
 from catalog.role_view import AttributeRight, RoleView, SmallestWindow
@@ -117,3 +118,26 @@ def test_an_output_of_two_windows_is_for_nobody_who_may_have_one(place: Place) -
     policy(place, COUNTS)
     place.settle()
     assert place.topic(only) is None
+
+
+def test_however_many_accesses_have_ended_they_are_looked_up_at_once(windows: Place) -> None:
+    asked: list[object] = []
+
+    @event.listens_for(windows.catalog.engine, "before_cursor_execute")
+    def _note(*_: object) -> None:
+        asked.append(1)
+
+    counts = []
+    for name, gone in (("few", 2), ("many", 40)):
+        for number in range(gone):
+            one = access(windows, f"{name}{number}", "out1")
+            taken = Withdrawal(principal=one.principal, topic="t", decided_at=START)
+            windows.world.add(taken)
+            ended(windows, one, 5)
+        newest = access(windows, name, "out1")
+        windows.settle(Access.id == newest.id)
+        asked.clear()
+        windows.settle(Access.id == newest.id)
+        counts.append(len(asked))
+        assert windows.topic(newest) is not None
+    assert counts[0] == counts[1]
