@@ -7,9 +7,18 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import ColumnElement, select
 
-from catalog.models import Access, Membership, Object, Session, User, Withdrawal
+from catalog.models import (
+    Access,
+    Membership,
+    Object,
+    QueryAsRole,
+    Session,
+    User,
+    Withdrawal,
+)
 from secadmin.control.settlement import (
     Settlement,
+    of_named_above,
     of_objects,
     of_role,
     of_senders,
@@ -131,3 +140,21 @@ def test_which_accesses_a_change_is_about(place: Place) -> None:
     assert found(of_objects(objects[0])) == {direct.id, other.id}
     assert found(of_objects(*objects)) == {direct.id, other.id, senior.id}
     assert found(of_sessions(login.id)) == {senior.id}
+
+
+def test_which_accesses_are_to_queries_that_name_a_role_or_a_senior_one(place: Place) -> None:
+    for name, juniors in (("SENIOR", ["R"]), ("TOP", ["SENIOR"]), ("OTHER", [])):
+        place.world.role(name, juniors)
+    access = place.access()
+    query = place.world.get_object("query q").id
+
+    def found(role: str) -> set[int]:
+        with place.catalog.change("test") as change:
+            change.audit("look", "test")
+            which = of_named_above(change, place.world.get_role(role))
+            return set(change.session.scalars(select(Access.id).where(which)))
+
+    assert found("R") == set()
+    place.world.add(QueryAsRole(query_id=query, role_id=place.world.get_role("SENIOR")))
+    assert found("R") == found("SENIOR") == {access.id}
+    assert found("TOP") == found("OTHER") == set()
