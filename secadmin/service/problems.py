@@ -22,6 +22,13 @@ def problem(status: int, title: str, detail: str, **extra: Any) -> JSONResponse:
     return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE)
 
 
+def unavailable(detail: str) -> JSONResponse:
+    """The answer to a call that is to come again in some seconds."""
+    answer = problem(Unavailable.status, Unavailable.title, detail)
+    answer.headers["Retry-After"] = "2"
+    return answer
+
+
 def add_problem_handlers(app: FastAPI) -> None:
     """Answer every error of the app with a problem document."""
     app.exception_handler(PlatformError)(_platform)
@@ -31,14 +38,14 @@ def add_problem_handlers(app: FastAPI) -> None:
 
 
 async def _platform(request: Request, error: PlatformError) -> JSONResponse:
+    if isinstance(error, Unavailable):
+        return unavailable(error.detail)
     extra: dict[str, Any] = {}
     if isinstance(error, InvalidInput) and error.position is not None:
         extra = {"line": error.position.line, "column": error.position.column}
     response = problem(error.status, error.title, error.detail, **extra)
     if isinstance(error, NotAuthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, Unavailable):
-        response.headers["Retry-After"] = "2"
     return response
 
 

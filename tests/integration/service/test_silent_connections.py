@@ -21,7 +21,7 @@ from tests.integration.service.conftest import Api, add_stream, sqlite_only
 from tests.integration.service.racing.services import client, started
 
 pytestmark = [embedded_only, sqlite_only]
-SILENT, HALF_SENT = 1_200, 300
+SILENT, HALF_SENT = 1_200, 500
 FILES = 4_096
 PERMISSIONS = ("VIEW OBJECT", "READ TUPLE", "SEND")
 

@@ -7,19 +7,23 @@ import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deploy.certificates import Certificates, ensure_certificates
 from deploy.ports import LOOPBACK
+from secadmin.service import open_requests
+from secadmin.service.body_limit import BodyLimit
 from secadmin.service.door import KNOWN, Door, DoorLimits, tls_context
+from secadmin.service.open_requests import OpenRequests
+from secadmin.service.token_checks import TokenChecks
 from tests.waiting import PATIENCE_S, wait_until
 
 LONG = DoorLimits(handshake_s=60, head_s=60, body_s=60, strangers=10, known=4)
@@ -76,22 +80,28 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return ensure_certificates(tmp_path_factory.mktemp("certificates"))
 
 
-Serve = Callable[[DoorLimits], Server]
+class Serve(Protocol):
+    """Starts servers, which end with the test."""
+
+    def __call__(self, limits: DoorLimits, app: ASGIApp = echo) -> Server: ...
 
 
 @pytest.fixture
 def serve(certificates: Certificates) -> Iterator[Serve]:
-    """Starts servers, which end with the test."""
     with ExitStack() as stack:
-        yield lambda limits: stack.enter_context(_served(certificates, limits))
+
+        def start(limits: DoorLimits, app: ASGIApp = echo) -> Server:
+            return stack.enter_context(_served(certificates, limits, app))
+
+        yield start
 
 
 @contextmanager
-def _served(certificates: Certificates, limits: DoorLimits) -> Iterator[Server]:
+def _served(certificates: Certificates, limits: DoorLimits, app: ASGIApp) -> Iterator[Server]:
     own = certificates.secadmin
     door = Door(tls_context(str(own.certificate), str(own.key)), limits)
     config = uvicorn.Config(
-        echo,
+        app,
         host=LOOPBACK,
         port=0,
         http=cast(type[asyncio.Protocol], door.protocol),
@@ -201,6 +211,24 @@ def test_who_has_shown_a_valid_token_stays(serve: Serve) -> None:
         server.waiting(LONG.strangers + 1)
         assert ask(client, "/known") == "0"
         assert client.sock is own
+
+
+@pytest.mark.parametrize("header", [b"", b"Authorization: Bearer x\r\n"])
+def test_half_a_body_is_no_open_request(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, header: bytes
+) -> None:
+    monkeypatch.setattr(open_requests, "MOST_OPEN", 2)
+    checks = TokenChecks(lambda token: False)
+    server = serve(LONG, BodyLimit(OpenRequests(echo, checks), checks))
+    with ExitStack() as stack:
+        said = HALF_BODY.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n")
+        half = [stack.enter_context(closing(server.says(said))) for _ in range(8)]
+        server.waiting(len(half))
+        with closing(server.http()) as client:
+            assert ask(client, body=b"x" * 10) == "10"
+        half[0].sendall(b"56789")
+        with half[0].makefile("rb") as answer:
+            assert b"200 OK" in answer.readline()
 
 
 def test_what_is_no_tls_disturbs_nobody(serve: Serve, tmp_path: Path) -> None:
