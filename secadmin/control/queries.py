@@ -15,24 +15,27 @@ from catalog.names import check_query_name
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
-from catalog.plan import Plan, sources
+from catalog.plan import Plan
 from catalog.query_roles import chosen_roles
 from catalog.schema import Schema
 from catalog.stored_form import from_stored
+from catalog.topics import lab_topic
 from secadmin.control import declared, streams
 from secadmin.control.allowed_operators import require_operators, require_still_allowed
 from secadmin.control.changed_views import note_if_changed
+from secadmin.control.new_topics import new_topics
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import PreparedQuery, prepare
 from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.query_rights import level_of_query, roles_to_see_as
+from secadmin.control.query_room import ends_of_sources, require_engines, require_room
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
 from secadmin.control.shared_executions import assign_again, begin_there, beginnings
 from secadmin.control.stored_outputs import Beginning, store_outputs
 from secadmin.control.visible_relations import VisibleRelations
-from secadmin.control.work import Caller, Work, reading, working
+from secadmin.control.work import Caller, Work, carry_out, changing, reading, working
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +61,47 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
     """
     check_query_name(wanted.name)
     target = f"query {wanted.name}"
+    # All is checked before topics are made, so that no refused call makes topics.
     with reading(platform, caller, "prepare query", target) as view:
         prepared = prepare(platform, view, wanted)
-    plans, relations = prepared.plans, prepared.relations
-    for name in plans:
-        platform.kafka.create_output_topics(name)
-    topics = {relation.topic for plan in plans.values() for relation in sources(plan)}
-    offsets = platform.kafka.end_offsets(sorted(topics))
-    with working(platform, caller, "add query", target) as work:
-        work.require_system(Permission.ADD_QUERY)
-        # A relation may be hidden or gone by now, so all rights are checked again. The text is not
-        # parsed again: it may be long, and no other call can change anything in the meantime.
-        again = VisibleRelations(work, roles_to_see_as(work, prepared.choices.roles))
-        for name in relations.named:
-            again.relation(name)
-        if (again.named, again.viewed) != (relations.named, relations.viewed):
-            raise InvalidInput("what the query reads has changed meanwhile; add it again")
-        work.detail["reads"] = sorted(relations.named)
-        require_operators(work, plans.values())
-        declared.require_aggregates(work, plans.values())
-        again.level = level_of_query(work, prepared.choices.level, plans.values())
-        _store(platform, work, wanted, prepared, offsets, again)
+        require_room(platform, view, prepared)
+    offsets = ends_of_sources(platform, prepared)
+    with reading(platform, caller, "check room for query", target) as view:
+        require_engines(platform, view.session, prepared, offsets)
+
+    def create() -> None:
+        for name in prepared.plans:
+            platform.kafka.create_output_topics(name)
+
+    with (
+        new_topics(platform, [lab_topic(name) for name in prepared.plans], create),
+        changing(platform, caller, "add query", target) as work,
+    ):
+        relations = _checked_again(work, prepared)
+        _store(platform, work, wanted, prepared, offsets, relations)
+    carry_out(platform, work)
     schemas = {name: each.schema for name, each in prepared.checked.items()}
     return AddedQuery(schemas, prepared.notes)
+
+
+def _checked_again(work: Work, prepared: PreparedQuery) -> VisibleRelations:
+    """Check all rights again: a relation may be hidden or gone by now.
+
+    The text is not parsed again: it may be long, and no other call can change anything in the
+    meantime.
+    """
+    plans, relations = prepared.plans.values(), prepared.relations
+    work.require_system(Permission.ADD_QUERY)
+    again = VisibleRelations(work, roles_to_see_as(work, prepared.choices.roles))
+    for name in relations.named:
+        again.relation(name)
+    if (again.named, again.viewed) != (relations.named, relations.viewed):
+        raise InvalidInput("what the query reads has changed meanwhile; add it again")
+    work.detail["reads"] = sorted(relations.named)
+    require_operators(work, plans)
+    declared.require_aggregates(work, plans)
+    again.level = level_of_query(work, prepared.choices.level, plans)
+    return again
 
 
 def _store(
@@ -93,9 +114,7 @@ def _store(
 ) -> None:
     checked, plans, placement = prepared.checked, prepared.plans, prepared.choices.placement
     work.require_free(Namespace.QUERY, wanted.name)
-    declared.require_alone(work.session, plans.values())
-    own = work.subject.user_id
-    require_room_to_run(platform.user_limits, work.session, own, plans.values())
+    require_room(platform, work, prepared)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
     chosen = select(Role).where(Role.id.in_(relations.as_roles or ()))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.admission import engines_for, runs_in, slots_of, taken_slots
 from catalog.authorizer import Authorizer
 from catalog.checked_plan import CheckedPlan
 from catalog.label import Label
@@ -18,13 +17,12 @@ from catalog.reaches import Reaches
 from catalog.relation import RelationKind
 from catalog.role_views import WHOLE, RoleViews
 from catalog.subject import Subject, subject_of_user
-from secadmin.control import declared
 from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import PreparedQuery, prepare
 from secadmin.control.query_definition import QueryDefinition
-from secadmin.control.room import reads_of, require_room_to_run
-from secadmin.control.shared_executions import role_of_space
+from secadmin.control.query_room import ends_of_sources, require_engines, require_room
+from secadmin.control.room import reads_of
 from secadmin.control.work import Caller, Reading, reading
 
 MAX_USERS = 1_000
@@ -88,28 +86,17 @@ def check_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> 
     target = f"query {wanted.name}"
     with reading(platform, caller, "check query", target) as view:
         prepared = prepare(platform, view, wanted)
-        declared.require_alone(view.session, prepared.plans.values())
-        owner = view.subject.user_id
-        require_room_to_run(platform.user_limits, view.session, owner, prepared.plans.values())
+        require_room(platform, view, prepared)
         needed = {name: _rights(view, prepared, each) for name, each in prepared.plans.items()}
         reached = {name: _reached(view, prepared, each) for name, each in prepared.plans.items()}
         because = tuple(dict.fromkeys(each.reason for each in view.authorizer.trail))
-    read = {relation.topic for plan in prepared.plans.values() for relation in sources(plan)}
-    offsets = platform.kafka.end_offsets(sorted(read))
-    placement = prepared.choices.placement
+    offsets = ends_of_sources(platform, prepared)
     with reading(platform, caller, "check room for query", target) as view:
-        role = role_of_space(view.session, prepared.relations.as_roles)
-        engines = platform.spaces.homes(role, placement)
-        runs = runs_in(engines, placement, platform.limits)
-        tasks = {name: slots_of(plan, offsets, runs) for name, plan in prepared.plans.items()}
-        # The outputs have no ids yet, so negative numbers stand for them.
-        slots = {-number: each for number, each in enumerate(tasks.values(), start=1)}
-        engines_for(view.session, slots, engines, platform.limits)
-        taken = min(taken_slots(view.session, engines).values())
+        room = require_engines(platform, view.session, prepared, offsets)
     outputs = {
         name: CheckedOutput(
             plan=each,
-            tasks=tasks[name],
+            tasks=room.tasks[name],
             reads=reads_of(each.plan),
             delay_ms=each.delay_ms,
             rights=needed[name],
@@ -117,8 +104,7 @@ def check_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> 
         )
         for name, each in prepared.checked.items()
     }
-    free = max(0, platform.limits.slots - taken)
-    return QueryCheck(outputs, prepared.notes, free, because)
+    return QueryCheck(outputs, prepared.notes, room.free, because)
 
 
 def _rights(view: Reading, prepared: PreparedQuery, plan: Plan) -> tuple[NeededRight, ...]:

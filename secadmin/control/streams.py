@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlalchemy import String, cast, func, or_, select
 
@@ -13,7 +14,7 @@ from catalog.categories import next_category
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.label_rule import BySender, LabelRule, fixed_texts
-from catalog.label_texts import rule_from_stored
+from catalog.label_texts import check_text, rule_from_stored
 from catalog.level_rule import LevelRule
 from catalog.models import CategoryRow, Object, OutputInput, RunStatus, SchemaRow, StreamRow
 from catalog.names import check_object_name
@@ -25,16 +26,26 @@ from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.run_counts import refused_kind
 from catalog.run_names import ingest_run_name
+from catalog.runs import stream_topics
 from catalog.schema import Schema, Type
 from catalog.stored_form import from_stored, to_stored
 from catalog.time_source import TimeSource
 from secadmin.control.health import faults_of
 from secadmin.control.level_rules import read_level_rule, shown_rules
+from secadmin.control.new_topics import new_topics
 from secadmin.control.platform import Platform
 from secadmin.control.role_texts import register_texts
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
 from secadmin.control.settlement import of_objects
-from secadmin.control.work import Caller, Reading, Work, reading, working
+from secadmin.control.work import (
+    Caller,
+    Reading,
+    Work,
+    carry_out,
+    changing,
+    reading,
+    working,
+)
 from secadmin.languages import parse_label_rule, rule_text
 
 # With more than about 50 partitions, a small machine needs seconds to start a batch's tasks.
@@ -118,53 +129,68 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
     """
     check_object_name(wanted.name)
     target = f"stream {wanted.name}"
-    # The right is checked before Kafka is called, so that nobody makes a topic without it.
+    # All is checked before Kafka is called, so that no refused call makes topics.
     with reading(platform, caller, "prepare stream", target) as view:
         _check(view, wanted)
-        view.require_free(Namespace.RELATION, wanted.name)
+        _require_room(platform, view, wanted)
     ruled = wanted.label_rule is not None
-    platform.kafka.create_stream_topics(wanted.name, wanted.partitions, ruled=ruled)
-    with working(platform, caller, "add stream", target) as work:
-        schema_object, schema, rule, levels = _check(work, wanted)
-        floored = _is_floored(work, wanted)
-        work.require_free(Namespace.RELATION, wanted.name)
-        require_ingest_slots(work.session, wanted.partitions, platform.limits)
-        obj = Object(
-            kind=ObjectKind.STREAM,
-            namespace=Namespace.RELATION,
-            name=wanted.name,
-            owner_id=work.subject.user_id,
-            created_at=platform.clock(),
+    create = partial(
+        platform.kafka.create_stream_topics, wanted.name, wanted.partitions, ruled=ruled
+    )
+    with (
+        new_topics(platform, stream_topics(wanted.name, ruled=ruled), create),
+        changing(platform, caller, "add stream", target) as work,
+    ):
+        checked = _check(work, wanted)
+        _require_room(platform, work, wanted)
+        _store(platform, work, wanted, checked)
+    carry_out(platform, work)
+
+
+def _require_room(platform: Platform, view: Reading, wanted: StreamDefinition) -> None:
+    """Raise Conflict if the name is taken, or if ingest is full."""
+    view.require_free(Namespace.RELATION, wanted.name)
+    require_ingest_slots(view.session, wanted.partitions, platform.limits)
+
+
+def _store(platform: Platform, work: Work, wanted: StreamDefinition, checked: _Checked) -> None:
+    rule, levels = checked.rule, checked.levels
+    obj = Object(
+        kind=ObjectKind.STREAM,
+        namespace=Namespace.RELATION,
+        name=wanted.name,
+        owner_id=work.subject.user_id,
+        created_at=platform.clock(),
+    )
+    work.session.add(obj)
+    work.session.flush()
+    relation = _relation(work, obj, wanted, checked.schema)
+    if levels is not None:
+        relation = replace(relation, conflict_classes=levels.conflict_classes)
+    apart = rule is not None or levels is not None or checked.floored
+    work.session.add(
+        StreamRow(
+            object_id=obj.id,
+            schema_id=checked.schema_object.id,
+            relation=to_stored(relation),
+            record_format=to_stored(wanted.record_format),
+            label_rule=None if rule is None else to_stored(rule),
+            level_rule=None if levels is None else to_stored(levels),
+            max_ahead_ms=wanted.max_ahead_ms,
+            max_bytes=wanted.max_bytes,
+            partitions=wanted.partitions,
+            shared=wanted.shared,
+            floored=checked.floored,
+            ingest_group=_group(work, wanted.partitions, checked.schema, apart=apart),
         )
-        work.session.add(obj)
-        work.session.flush()
-        relation = _relation(work, obj, wanted, schema)
-        if levels is not None:
-            relation = replace(relation, conflict_classes=levels.conflict_classes)
-        apart = rule is not None or levels is not None or floored
-        work.session.add(
-            StreamRow(
-                object_id=obj.id,
-                schema_id=schema_object.id,
-                relation=to_stored(relation),
-                record_format=to_stored(wanted.record_format),
-                label_rule=None if rule is None else to_stored(rule),
-                level_rule=None if levels is None else to_stored(levels),
-                max_ahead_ms=wanted.max_ahead_ms,
-                max_bytes=wanted.max_bytes,
-                partitions=wanted.partitions,
-                shared=wanted.shared,
-                floored=floored,
-                ingest_group=_group(work, wanted.partitions, schema, apart=apart),
-            )
-        )
-        work.detail["floors"] = floored
-        if wanted.shared:
-            add_senders(work, {(obj.id, None): wanted.name})
-        if rule is not None:
-            add_senders(work, {(obj.id, None): wanted.name}, readmits=True)
-            register_texts(work.settlement, obj.id, sorted(fixed_texts(rule)))
-        work.change.bump_generation()
+    )
+    work.detail["floors"] = checked.floored
+    if wanted.shared:
+        add_senders(work, {(obj.id, None): wanted.name})
+    if rule is not None:
+        add_senders(work, {(obj.id, None): wanted.name}, readmits=True)
+        register_texts(work.settlement, obj.id, sorted(fixed_texts(rule)))
+    work.change.bump_generation()
 
 
 def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
@@ -238,9 +264,18 @@ def require_unread(work: Work, relation: Object, besides: frozenset[int] = froze
         )
 
 
-def _check(
-    view: Reading, wanted: StreamDefinition
-) -> tuple[Object, Schema, LabelRule | None, LevelRule | None]:
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What a definition of a stream means, for a caller that may add it."""
+
+    schema_object: Object
+    schema: Schema
+    rule: LabelRule | None
+    levels: LevelRule | None
+    floored: bool
+
+
+def _check(view: Reading, wanted: StreamDefinition) -> _Checked:
     view.require_system(Permission.ADD_STREAM)
     if wanted.public:
         view.require_system(Permission.CHANGE_SYSTEM)
@@ -255,8 +290,9 @@ def _check(
         raise InvalidInput("everybody may see a public stream, so its tuples are of no company")
     if levels is not None and wanted.shared and levels.asks_senders:
         raise InvalidInput(f"{_NO_SENDER}, or choose another rule for the companies")
-    _is_floored(view, wanted)
-    return schema_object, schema, _label_rule(wanted, schema), levels
+    floored = _is_floored(view, wanted)
+    rule = _label_rule(view, wanted, schema)
+    return _Checked(schema_object, schema, rule, levels, floored)
 
 
 def _is_floored(view: Reading, wanted: StreamDefinition) -> bool:
@@ -278,7 +314,7 @@ def _is_floored(view: Reading, wanted: StreamDefinition) -> bool:
     return True
 
 
-def _label_rule(wanted: StreamDefinition, schema: Schema) -> LabelRule | None:
+def _label_rule(view: Reading, wanted: StreamDefinition, schema: Schema) -> LabelRule | None:
     if wanted.label_rule is None:
         return None
     if wanted.public:
@@ -286,6 +322,8 @@ def _label_rule(wanted: StreamDefinition, schema: Schema) -> LabelRule | None:
     rule = parse_label_rule(wanted.label_rule, schema)
     if rule == BySender() and wanted.shared:
         raise InvalidInput(f"{_NO_SENDER}, or choose another label rule")
+    for text in sorted(fixed_texts(rule)):
+        check_text(view.session, text)
     return rule
 
 

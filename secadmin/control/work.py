@@ -131,6 +131,24 @@ def working(platform: Platform, caller: Caller, action: str, target: str) -> Ite
     A refusal goes to the audit log, and nothing else happens. Raises Unavailable if the change is
     committed but Kafka could not be changed yet.
     """
+    with changing(platform, caller, action, target) as work:
+        yield work
+    carry_out(platform, work)
+
+
+def carry_out(platform: Platform, work: Work) -> None:
+    """Change Kafka to match the catalog, after an operation was committed. Raises Unavailable."""
+    platform.alignment.align(work.settlement.topics)
+    if work.settlement.topics:
+        platform.refills_due.set()
+
+
+@contextmanager
+def changing(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Work]:
+    """The first part of `working`: run an operation, and commit it. The caller calls `carry_out`.
+
+    For a block that holds locks which must not be held for as long as Kafka may take.
+    """
     with (
         _noting_refusals(platform, caller, action, target) as trail,
         platform.catalog.change(caller.user_name) as change,
@@ -146,9 +164,6 @@ def working(platform: Platform, caller: Caller, action: str, target: str) -> Ite
         trail.append(work.authorizer)
         yield work
         change.audit(action, target, work.outcome, work.reasons(), work.detail)
-    platform.alignment.align(work.settlement.topics)
-    if work.settlement.topics:
-        platform.refills_due.set()
 
 
 @contextmanager

@@ -45,6 +45,9 @@ class RememberedKafka:
     def delete_topics(self, topics: Sequence[str]) -> None:
         pass
 
+    def partitions(self, topics: Sequence[str]) -> Mapping[str, int]:
+        return {}
+
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
         return {topic: {"0": self.records} for topic in topics}
 
