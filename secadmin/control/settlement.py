@@ -6,7 +6,7 @@ are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial, reduce
@@ -16,13 +16,11 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.access_kind import AccessKind
-from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.delivery_classes import is_divisible
 from catalog.errors import Denied
-from catalog.floors import withheld_from
-from catalog.label import PUBLIC, Label
+from catalog.label import Label
 from catalog.models import (
     Access,
     AccessRole,
@@ -41,9 +39,7 @@ from catalog.models import (
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
 from catalog.query_roles import counting_roles
-from catalog.reaches import Reaches
 from catalog.relation import Relation
-from catalog.role_views import WHOLE, RoleViews
 from catalog.roles import juniors_of, seniors_of
 from catalog.sender_state import SenderState
 from catalog.store import Change
@@ -52,6 +48,7 @@ from catalog.subject import Subject, subjects_of_accesses
 from catalog.topics import quarantine_topic
 from secadmin.control.access_topics import AccessTopics
 from secadmin.control.one_window import Windows
+from secadmin.control.sight import Sight
 from secadmin.control.slices import slices
 from secadmin.kafka.principals import is_new_principal_name
 
@@ -89,10 +86,9 @@ class _Reached:
     """What an access is to, and all categories there.
 
     `deciding` are the categories on which it depends what is visible of the reach. `weak` counts
-    for outputs alone, and `ruled`, whether there is a label rule, for streams alone. If its query
-    names roles (000 §4.1), `by_roles` are these and their juniors: no other one counts. `exact`
-    says that each role counts by itself (000 §5.2.1). While its query `waits` to be merged anew, no
-    access to it gets more.
+    for outputs alone. If its query names roles (000 §4.1), `by_roles` are these and their juniors:
+    no other one counts. `exact` says that each role counts by itself (000 §5.2.1). While its query
+    `waits` to be merged anew, no access to it gets more.
     """
 
     object: Object
@@ -100,7 +96,6 @@ class _Reached:
     reach: Label
     deciding: Label
     weak: bool
-    ruled: bool
     by_roles: frozenset[int] | None
     exact: bool
     waits: bool
@@ -122,33 +117,20 @@ class Settlement:
     now: datetime
     topics: set[str] = field(default_factory=set)
     opened_classes_of: set[int] = field(default_factory=set)
-    _allowed: dict[tuple[object, ...], bool] = field(default_factory=dict)
-    _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
     _reached: dict[int, _Reached] = field(default_factory=dict)
     _divisible: dict[int, bool] = field(default_factory=dict)
-    _seen: dict[tuple[frozenset[int], int], bool] = field(default_factory=dict)
-    # Of the users whose accesses are being settled.
-    _withheld: Mapping[int, Label] = field(default_factory=dict)
 
     @cached_property
     def _topics_of(self) -> AccessTopics:
         return AccessTopics(self.change.session, self.now, self.topics, self.opened_classes_of)
 
     @cached_property
-    def _reaches(self) -> Reaches:
-        return Reaches(self.change.session)
-
-    @cached_property
-    def _role_views(self) -> RoleViews:
-        return RoleViews(self.change.session)
+    def _sight(self) -> Sight:
+        return Sight(self.change.session)
 
     @cached_property
     def _windows(self) -> Windows:
-        return Windows(self.change.session, self._role_views)
-
-    @cached_property
-    def _authorizer(self) -> Authorizer:
-        return Authorizer(self.change.session)
+        return Windows(self.change.session, self._sight.role_views)
 
     def settle(self, which: ColumnElement[bool]) -> None:
         """Settle the live accesses that `which` selects."""
@@ -161,12 +143,8 @@ class Settlement:
 
         Nothing was ever taken from it, so there is nothing to take up.
         """
-        self._look_up_floors([access.user_id])
+        self._sight.look_up_floors([access.user_id])
         self._give(access, subject)
-
-    def _look_up_floors(self, users: Collection[int]) -> None:
-        """Note what is withheld from these users. One that is not noted has no floor."""
-        self._withheld = withheld_from(self.change.session, users)
 
     def backfill(self, access: Access) -> DeliveryClass:
         """Give a live subscription a class for older results, as far as it may see them now.
@@ -174,10 +152,10 @@ class Settlement:
         Raises Denied if it shows nothing now.
         """
         (subject,) = subjects_of_accesses(self.change.session, [access], self.now)
-        self._look_up_floors([access.user_id])
+        self._sight.look_up_floors([access.user_id])
         output = self._reach(access)
         needed = (Permission.VIEW_OBJECT, Permission.SUBSCRIBE)
-        allowed = all(self._is_allowed(subject, right, output.object) for right in needed)
+        allowed = all(self._sight.is_allowed(subject, right, output.object) for right in needed)
         ended = self._has_ended(access, subject) or output.waits or not access.topics
         rights = self._rights_to(access, subject, output) if allowed and not ended else None
         if rights is None:
@@ -204,7 +182,7 @@ class Settlement:
     def _settle(self, accesses: Sequence[Access]) -> None:
         session = self.change.session
         subjects = subjects_of_accesses(session, accesses, self.now)
-        self._look_up_floors({access.user_id for access in accesses})
+        self._sight.look_up_floors({access.user_id for access in accesses})
         # What is looked up for one does not depend on what another was given.
         with session.no_autoflush:
             for access, subject in zip(accesses, subjects, strict=True):
@@ -230,16 +208,15 @@ class Settlement:
             else:
                 row = session.get_one(StreamRow, obj.id)
             weak = isinstance(row, OutputRow) and row.weak
-            ruled = isinstance(row, StreamRow) and row.label_rule is not None
             relation = from_stored(Relation, row.relation)
-            reach = self._reaches.of(relation)
-            deciding = self._reaches.clauses.deciding(reach)
+            reach = self._sight.reaches.of(relation)
+            deciding = self._sight.reaches.clauses.deciding(reach)
             query = self._query_of(row) if isinstance(row, OutputRow) else None
             by_roles = None if query is None else counting_roles(session, query)
             waits = query is not None and query.views_changed_at is not None
             exact = isinstance(row, OutputRow) and row.placement == Placement.ROLES
             self._reached[obj.id] = _Reached(
-                *(obj, relation, reach, deciding, weak, ruled, by_roles, exact, waits)
+                *(obj, relation, reach, deciding, weak, by_roles, exact, waits)
             )
         return self._reached[access.object_id]
 
@@ -253,12 +230,13 @@ class Settlement:
         kind = AccessKind(access.kind)
         needed = (Permission.VIEW_OBJECT, kind.needed[1])
         topics = self._topics_of
-        if not all(self._is_allowed(subject, right, obj) for right in needed):
+        if not all(self._sight.is_allowed(subject, right, obj) for right in needed):
             topics.reach(access, None)
         elif kind is AccessKind.SEND:
             topics.reach(access, self._sender_topic(obj.id, access.user_id))
         elif kind is AccessKind.QUARANTINE:
-            topics.reach(access, self._quarantine(subject, reached))
+            may = self._sight.may_read_quarantine(subject, obj)
+            topics.reach(access, quarantine_topic(obj.name) if may else None)
         else:
             self._deliver(access, subject, reached)
 
@@ -266,37 +244,6 @@ class Settlement:
         """The user's topic in the stream, or the one that all users of the stream write."""
         asked = {"stream": stream_id, "user": user_id}
         return self.change.session.scalar(_SENDER_TOPIC, asked)
-
-    def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
-        """The authorizer's decision, which depends on `_rights` and ownership alone."""
-        key = (_rights(subject), subject.user_id == obj.owner_id, permission, obj.id)
-        if key not in self._allowed:
-            self._allowed[key] = self._authorizer.decide(subject, permission, obj).allowed
-        return self._allowed[key]
-
-    def _clearance(self, subject: Subject, reach: Label) -> Clearance:
-        """What the subject may see of a reach, without what waits for its floor (001 §3)."""
-        key = (_rights(subject), reach)
-        if key not in self._clearances:
-            self._clearances[key] = self._authorizer.clearance_of(subject, reach)
-        withheld = self._withheld.get(subject.user_id, PUBLIC)
-        return Clearance(self._clearances[key].bits & ~withheld.bits)
-
-    def _quarantine(self, subject: Subject, stream: _Reached) -> str | None:
-        """The quarantine, for who may see every tuple that the stream had so far.
-
-        Nobody can say who may see a record whose role expression is not understood. So that of a
-        stream with a label rule is also only for those that may change the stream's permissions.
-        """
-        covered = self._cleared(subject, stream).covers(stream.reach)
-        # A refused record has all attributes, so only who sees all of the stream may read it.
-        covered = covered and self._sees_all_of(subject, stream.object)
-        if stream.ruled and not self._is_allowed(subject, Permission.CHANGE_PERM, stream.object):
-            return None
-        return quarantine_topic(stream.object.name) if covered else None
-
-    def _cleared(self, subject: Subject, reached: _Reached) -> Clearance:
-        return self._reaches.clauses.cleared(self._clearance(subject, reached.deciding))
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
         rights = self._rights_to(access, subject, output)
@@ -311,16 +258,16 @@ class Settlement:
         roles = subject.role_ids
         if output.by_roles is not None:
             subject = replace(subject, role_ids=subject.role_ids & output.by_roles)
-        clearance = self._clearance(subject, output.deciding)
+        clearance = self._sight.clearance(subject, output.deciding)
         # No tuple carries a clause alone, so roles without a right to read show nothing.
         own = clearance.cut_to(output.reach)
         empty = own.bits == 0 and not output.relation.public
-        seen = not empty and self._sees_all_of(subject, output.object)
+        seen = not empty and self._sight.sees_all_of(subject, output.object)
         ways = self._ways(subject, output) if output.exact and seen else ()
         if not seen or (output.exact and not ways) or not self._has_one_window(access, roles):
             return None
         # Weak delivery shows parts of what no floor has.
-        weak = output.weak and subject.user_id not in self._withheld
+        weak = output.weak and subject.user_id not in self._sight.withheld
         if output.exact:
             together = Clearance(reduce(or_bits, (way.bits for way in ways)))
             return Delivery(together, ways=ways if len(ways) > 1 else ())
@@ -334,9 +281,9 @@ class Settlement:
         found: set[Clearance] = set()
         for roles in juniors_of(self.change.session, subject.active_role_ids).values():
             alone = replace(subject, role_ids=roles & subject.role_ids)
-            clearance = self._clearance(alone, output.deciding)
+            clearance = self._sight.clearance(alone, output.deciding)
             shown = clearance.cut_to(output.reach).bits != 0 or output.relation.public
-            if shown and self._sees_all_of(alone, output.object):
+            if shown and self._sight.sees_all_of(alone, output.object):
                 found.add(clearance)
         widest = (
             each
@@ -344,17 +291,6 @@ class Settlement:
             if not any(each != other and each.bits & ~other.bits == 0 for other in found)
         )
         return tuple(sorted(widest, key=lambda each: each.bits))
-
-    def _sees_all_of(self, subject: Subject, obj: Object) -> bool:
-        """Whether policies show the subject all of a stream, or all that an output may hold."""
-        key = subject.role_ids, obj.id
-        if key not in self._seen:
-            views = self._role_views
-            if obj.kind == ObjectKind.STREAM:
-                self._seen[key] = views.cover(subject.role_ids, obj.id, WHOLE)
-            else:
-                self._seen[key] = views.cover_output(subject.role_ids, obj.id)
-        return self._seen[key]
 
     def _has_one_window(self, access: Access, roles: frozenset[int]) -> bool:
         """Whether the access is the one by which policies show its user windows of a stream."""
@@ -367,14 +303,6 @@ class Settlement:
         if output_id not in self._divisible:
             self._divisible[output_id] = is_divisible(self.change.session, output_id)
         return self._divisible[output_id]
-
-
-def _rights(subject: Subject) -> tuple[object, ...]:
-    """All that a clearance depends on.
-
-    Users with equal roles may differ in what they send to, and in their levels.
-    """
-    return subject.role_ids, frozenset(subject.sends_to), subject.level
 
 
 def undone_topics(session: orm.Session, which: ColumnElement[bool]) -> set[str]:

@@ -37,6 +37,7 @@ from secadmin.control.platform import Platform
 from secadmin.control.role_texts import register_texts
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
 from secadmin.control.settlement import of_objects
+from secadmin.control.sight import Sight
 from secadmin.control.work import (
     Caller,
     Reading,
@@ -100,8 +101,9 @@ class StreamView:
     """A stream as a caller sees it. `schema` is None if the caller may not view the schema.
 
     `problems` are the faults of its topics. `refused` is the number of refused records; it is None
-    if the caller may not read the quarantine. `senders`, `label_rule` and `company_rules` are
-    None if the caller may not change the stream's permissions, and rules also if there are none.
+    if the caller may not read the quarantine and does not hold CHANGE SYSTEM. `senders`,
+    `label_rule` and `company_rules` are None if the caller may not change the stream's permissions,
+    and rules also if there are none.
     """
 
     schema: str | None
@@ -225,9 +227,10 @@ def _for_its_keeper(
 
 
 def _refused(view: Reading, obj: Object, row: StreamRow) -> int | None:
-    system = view.authorizer.system()
-    needed = ((Permission.READ_TUPLE, obj), (Permission.CHANGE_SYSTEM, system))
-    if not any(view.authorizer.decide(view.subject, *each).allowed for each in needed):
+    sight = Sight(view.session)
+    sight.look_up_floors([view.subject.user_id])
+    reads = sight.may_read_quarantine(view.subject, obj)
+    if not reads and not view.holds_system(Permission.CHANGE_SYSTEM):
         return None
     status = view.session.get(RunStatus, ingest_run_name(row.ingest_group))
     return status.counts.get(refused_kind(obj.id), 0) if status is not None else 0

@@ -93,7 +93,6 @@ def test_settling_many(catalog: Catalog) -> None:
             Label(0),
             Label(0),
             False,
-            False,
             by_roles=None,
             exact=False,
             waits=False,
