@@ -81,7 +81,9 @@ def register(session: Session, stream: int, text: str, user: int | None) -> Regi
 
     Call it inside `Catalog.change`. Raises InvalidInput for a text that is no role expression, that
     names a role which does not exist, or for which there is no room; then nothing is written. The
-    message names roles, so it is only for those that may read the stream's quarantine.
+    message says whether there is a role that the text names. It is for whoever chose the text as a
+    policy or a rule, since that user must learn of a mistake. The message on the text of a record
+    is only for those that may read the stream's quarantine.
     """
     row = session.scalar(
         select(LabelText).where(LabelText.stream_id == stream, LabelText.text == text)

@@ -22,8 +22,9 @@ def set_policy(platform: Platform, caller: Caller, stream: str, expression: str)
     """Set the role expression of all that the caller sends to the stream. Gives its short form.
 
     Needs SEND on a stream whose label rule is by sender. Ingest uses it for what it reads once it
-    has started again (`SenderPolicyView.applied`), within about a minute. Raises InvalidInput,
-    NotFound, Denied, Conflict.
+    has started again (`SenderPolicyView.applied`), within about a minute. Raises NotFound, Denied,
+    Conflict, and InvalidInput, also for a role that does not exist: otherwise the caller could not
+    notice its mistake.
     """
     canonical = str(read_role_expression(expression))
     with working(platform, caller, "set sender policy", f"stream {stream}") as work:
