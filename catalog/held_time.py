@@ -16,8 +16,8 @@ def held_ms(each: CheckedNode) -> int:
     """How far the event time of a result that is still to come may be before the watermark (ms)."""
     below = max((held_ms(given) for given in each.inputs), default=0)
     match each.node:
-        case Match(within_ms=within_ms):
-            return below + within_ms
+        case Match() as match:
+            return below + match.held_ms
         case Join() as join:
             return _of_pairs(join, each)
         case Aggregate():

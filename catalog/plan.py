@@ -362,6 +362,15 @@ class Match:
         """How many rows behind a row must be known before the pattern is tried at it (NEXT)."""
         return rows_ahead((*self.readings, *self.measures))
 
+    @property
+    def held_ms(self) -> int:
+        """For how long a match may wait behind its first row (ms).
+
+        It waits for all rows that could make it longer, and then for those that NEXT may read
+        behind them.
+        """
+        return self.within_ms * (2 if self.rows_ahead else 1)
+
 
 Node = (
     Source

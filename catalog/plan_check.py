@@ -201,10 +201,10 @@ def _spread_ms(node: Node) -> int:
     """How far in event time the node moves the results of one tuple apart (ms).
 
     One right tuple can complete left tuples that are up to the join's interval apart. A match may
-    wait for all rows that could make it longer, and for those that NEXT may read behind them.
+    wait for rows behind it.
     """
     if isinstance(node, Match):
-        return node.within_ms * (2 if node.rows_ahead else 1)
+        return node.held_ms
     return node.upper_ms - node.lower_ms if isinstance(node, Join) else 0
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from catalog.analysis import analyse, analyse_node
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of
+from catalog.held_time import held_ms
 from catalog.label import Label
 from catalog.match_expressions import MatchExpressions
 from catalog.pattern import (
@@ -298,6 +299,34 @@ def test_what_comes_too_late_is_left_out_as_if_it_were_not_there(
     results += matching.until(10**9)
     assert withheld + matching.withheld == len(tuples) - len(in_time)
     assert seen(node, results) == expected(node, [tuples[place] for place in sorted(in_time)])
+
+
+@settings(max_examples=number_of("PATTERN_EXAMPLES", sample=60, long=2_000), deadline=None)
+@given(node=nodes().map(all_variables), rows=GIVENS)
+def test_no_match_is_held_for_longer_than_the_plan_says(node: Match, rows: list[Given]) -> None:
+    assume(is_right(node))
+    check_held(node, table(rows))
+
+
+def check_held(node: Match, tuples: list[Tuple]) -> int:
+    """Check the times of results, millisecond by millisecond. Gives how long one was held (ms)."""
+    matching, longest = engine(node), 0
+    matching.take(arrivals(node, tuples))
+    for now_ms in range(30):
+        behind = [now_ms - each.time // 1_000 for each in matching.until(now_ms * 1_000)]
+        longest = max(longest, *behind, 0)
+    assert longest <= held_ms(analyse_node(node))
+    return longest
+
+
+def test_next_holds_a_match_for_up_to_twice_its_length() -> None:
+    """The row that ends the match waits for its own next row before the pattern is tried at it."""
+    cheap = Definition("a", Call("=", (PRICE, number(1))))
+    behind = (Reading("behind", "last", "a", PRICE, moved=1),)
+    node = Match(SOURCE, (), behind, PatternRepeat(A, 1, None), 10, (cheap,), skip=NEXT_ROW)
+    rows = [(0, None, 1, 0), (9, None, 2, 0)]
+    assert check_held(node, table(rows)) == 19
+    assert check_held(replace(node, measures=MEASURES[2:3]), table(rows)) == 9
 
 
 # The state when all is over.

@@ -16,7 +16,7 @@ from catalog.expression import AttributeRef, Call, Literal
 from catalog.held_time import held_ms
 from catalog.label import Label
 from catalog.output_relation import output_relation
-from catalog.pattern import PatternRepeat, PatternVariable
+from catalog.pattern import Definition, PatternRepeat, PatternVariable, Reading
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -92,6 +92,13 @@ PLANS: dict[str, AnyPlan] = {
         *(Source(A), (), ()),
         PatternRepeat(PatternVariable("a"), 1, 3),
         within_ms=6_000,
+    ),
+    "a pattern that reads a later row": Match(
+        *(Source(A), ()),
+        (Reading("behind", "last", None, ref("key"), moved=1),),
+        PatternRepeat(PatternVariable("a"), 1, None),
+        within_ms=4_000,
+        definitions=(Definition("a", POSITIVE),),
     ),
     **{
         f"{kind} join, {lower} to {upper}": replace(
