@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from secfilter.lab import SEPARATOR
-from secfilter.moving_groups import Replaced
+from secfilter.moving_groups import Replaced, name_of
 from secfilter.moving_ranks import RankRules, Ranks
 from secfilter.moving_rows import Row, SingleRows
 from secfilter.moving_window import Arrival, HeldLimits
@@ -54,6 +54,8 @@ class FirstRows(Ranks):
     reach: Reach = _ONE
     limits: HeldLimits = _NOTHING
     windows: int = 1
+    # The keys of the rows that are let go of at this instant.
+    gone: list[str] = field(default_factory=list)
     size: int = 0
     characters: int = 0
     # How many rows of each partition come at this instant, how many rows more there are with them,
@@ -82,6 +84,7 @@ class FirstRows(Ranks):
         if left:
             raise ValueError("no row leaves a window without an end")
         self._coming.clear()
+        self.gone.clear()
         self._grown = self._longer = 0
         yield from super().apply((), came)
         self.size += len(came)
@@ -97,6 +100,9 @@ class FirstRows(Ranks):
             self.found[name] = rows[-most:] if self.reach.last else rows[:most]
             self.size -= len(beyond)
             self.characters -= sum(_length(each.row) for each in beyond)
+            if not self.rules.by_place:
+                # With places, what is let go of is behind all that is shown.
+                self.gone += [name_of(each.row.tuples) for each in beyond]
 
     def state(self) -> list[list[object]]:
         """The tuples of the rows in JSON's types, each with the number of its window."""

@@ -113,8 +113,8 @@ class MovingRelation:
 
     @property
     def more_characters(self) -> int:
-        """How much its pairs hold: about, in characters."""
-        return sum(stage.rows.more_characters for stage in self.root.stages())
+        """How much its stages hold besides what windows hold: about, in characters."""
+        return sum(stage.more_characters for stage in self.root.stages())
 
     def begin_batch(self) -> None:
         """Count what this batch leaves out, and nothing before."""

@@ -45,24 +45,30 @@ class Below:
     labels: Labels = field(default_factory=Labels)
     replaced: dict[str, Replaced] = field(default_factory=dict)
     _tuples: dict[str, Arrival] = field(default_factory=dict)
-    _partitions: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    # The label of each row, and the partitions on which it depends.
+    _rows: dict[str, tuple[Words, frozenset[Partition]]] = field(default_factory=dict)
 
     def take(self, each: Replaced) -> tuple[Arrival | None, Arrival | None]:
         """Take a change of the stage. Gives the tuple that goes, and the one that comes."""
         self.replaced[each.key] = each
-        old = self._tuples.pop(each.key, None)
-        self.characters -= 0 if old is None else old.characters
-        self._partitions.pop(each.key, None)
-        if each.old is not None:
-            self.labels.remove(each.old.label)
+        old = self.let_go(each.key)
         if each.new is None:
             return old, None
         self.labels.add(each.new.label)
-        self._partitions[each.key] = frozenset(each.now)
+        self._rows[each.key] = each.new.label, frozenset(each.now)
         new = Arrival(0, each.key, each.new.label, each.key, *self.read(each.new.text))
         self._tuples[each.key] = new
         self.characters += new.characters
         return old, new
+
+    def let_go(self, key: str) -> Arrival | None:
+        """Let go of a row that the stage has no more, or never changes. Gives its tuple."""
+        old, known = self._tuples.pop(key, None), self._rows.pop(key, None)
+        if old is not None:
+            self.characters -= old.characters
+        if known is not None:
+            self.labels.remove(known[0])
+        return old
 
     @property
     def has_room(self) -> bool:
@@ -82,7 +88,8 @@ class Below:
         """The labels of all that decides about a row, besides those of its own tuples."""
         replaced = self.replaced.get(key)
         if replaced is None:
-            yield from self.stage.deciding(self._partitions.get(key, ()))
+            _, partitions = self._rows.get(key, ((), frozenset[Partition]()))
+            yield from self.stage.deciding(partitions)
             return
         yield from self.stage.deciding(replaced.partitions)
         if replaced.new is not None:
@@ -159,7 +166,16 @@ class Stage:
         self.came, self.left = {}, {}
         for _, side in self.below():
             side.replaced = {}
+            for key in side.stage.gone():
+                side.let_go(key)
             side.stage.finish()
+
+    def gone(self) -> Sequence[str]:
+        """The keys of rows that this instant let go of. They stay as they are, and are in no join.
+
+        So what is above has no use for them any more (`StageRules.reach`).
+        """
+        return self.groups.gone if isinstance(self.groups, FirstRows) else ()
 
     def deciding(self, partitions: Iterable[Partition]) -> Iterator[Words]:
         """The labels of all that decides who is in these partitions."""
@@ -180,6 +196,12 @@ class Stage:
         for _, side in self.below():
             yield from side.stage.every_label_below()
             yield from side.labels.counts
+
+    @property
+    def more_characters(self) -> int:
+        """How much the rows below it, and its pairs, hold: about, in characters."""
+        below = sum(side.characters for _, side in self.below())
+        return below + self.rows.more_characters
 
     def held(self) -> list[list[Arrival]]:
         """The tuples of each side."""

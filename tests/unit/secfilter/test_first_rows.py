@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.expression import AttributeRef
+from catalog.expression import AttributeRef, Call
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -39,11 +39,13 @@ from tests.unit.secfilter.moving_world import (
     PRICE,
     STREAMS,
     Given,
+    arrivals,
     check,
     check_standing,
     engine,
     renamed,
     shown,
+    table,
 )
 
 EXAMPLES = number_of("FIRST_ROWS", sample=25, long=600)
@@ -120,6 +122,55 @@ def test_rows_below_groups(
 ) -> None:
     """Also a row that has its neighbours still counts in groups."""
     check(data.draw(groups), change, rows, data)
+
+
+@st.composite
+def rows_over_neighbours(draw: st.DrawFn) -> Node:
+    """Rows, each with what is beside it, behind a condition."""
+
+    def branch() -> Node:
+        order, by = draw(st.sampled_from([OLDEST, NEWEST])), draw(st.sampled_from([(), (KEY,)]))
+        offsets = draw(st.lists(st.sampled_from([1, 2, -1]), min_size=1, max_size=2, unique=True))
+        beside = tuple(Neighbour(f"n{place}", PRICE, each) for place, each in enumerate(offsets))
+        more = Call(">=", (PRICE, AttributeRef("n0")))
+        return shown(Filter(Ranked(endless(), by, order, None, None, beside), more), "key", "n0")
+
+    return Union((branch(), branch())) if draw(st.booleans()) else branch()
+
+
+@pytest.mark.parametrize("change", [Change.ISTREAM, Change.DSTREAM])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(root=rows_over_neighbours(), rows=ROWS, data=st.data())
+def test_rows_below_a_condition(
+    change: Change,
+    root: Node,
+    rows: tuple[list[Given], list[Given], list[Given]],
+    data: st.DataObject,
+) -> None:
+    check(root, change, rows, data)
+
+
+@pytest.mark.parametrize(("order", "offset"), [(OLDEST, 1), (OLDEST, -1), (NEWEST, 2)])
+def test_a_condition_over_neighbours_keeps_no_rows_that_cannot_change(
+    order: tuple[OrderKey, ...], offset: int
+) -> None:
+    """Neither do the texts of what it keeps grow, so there is always room for a further row."""
+    beside = (Neighbour("beside", PRICE, offset),)
+    rows = Ranked(endless(), (KEY,), order, None, None, beside)
+    root = Filter(rows, EXPENSIVE)
+    moving, results = engine(root, Change.ISTREAM, characters=300), 0
+    (below,) = [side for _, side in moving.root.below()]
+    tuples = {name: table([(n, n % 2, n, n % 6) for n in range(200)], 0) for name in "abc"}
+    for number, each in arrivals(root, tuples):
+        moving.take([each], number)
+        results += len([*moving.until(each.time)])
+        held = below.held()
+        assert len(held) <= 4
+        assert below.characters == sum(tuple_.characters for tuple_ in held)
+        assert len(below.labels.counts) <= len(held)
+        assert moving.more_characters == below.characters
+    assert moving.withheld == 0
+    assert results >= 198
 
 
 @st.composite
