@@ -3,12 +3,12 @@
 A row that is behind the first ones of its partition never comes back, because nothing before it
 goes. And where rows come in the order of their event times, LAG and LEAD reach a few of the newest
 ones only. So the state grows with the number of partitions, and that is limited. Beyond the limit
-no further row is kept: its tuple is withheld.
+no further row is kept: its tuple is withheld. One that takes the place of another row needs room
+only for what it is longer.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +31,18 @@ class Reach:
 
 
 _ONE = Reach(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """How many rows a partition has with those that come, and how long the shortest one is."""
+
+    rows: int
+    shortest: int
+
+    def with_row(self, length: int) -> _Coming:
+        """The same with one more row."""
+        return _Coming(self.rows + 1, min(self.shortest, length))
 
 
 def reach_of(rules: RankRules, *, newest_first: bool | None) -> Reach | None:
@@ -58,26 +70,32 @@ class FirstRows(Ranks):
     gone: list[str] = field(default_factory=list)
     size: int = 0
     characters: int = 0
-    # How many rows of each partition come at this instant, how many rows more there are with them,
-    # and how long they are.
-    _coming: Counter[str] = field(default_factory=Counter)
+    # What comes into each partition at this instant, how many rows more there are with it, and how
+    # much longer all rows become at most.
+    _coming: dict[str, _Coming] = field(default_factory=dict)
     _grown: int = 0
     _longer: int = 0
 
     def has_room(self, each: Arrival) -> bool:
         """Whether a tuple may come. It must come then, before the next `apply`."""
         name = SEPARATOR.join(each.arguments.split(SEPARATOR)[: self.rules.partition])
-        there = len(self.found.get(name, ())) + self._coming[name]
-        # One that takes the place of another row needs no room.
-        grown = self._grown + (1 if there < self.reach.rows else 0)
-        longer = self._longer + each.characters
-        if grown > self._grown and self.size + grown > self.limits.tuples:
+        coming = self._coming.get(name) or self._nothing_yet(name)
+        # One that takes the place of another row needs no room but for what it is longer. The other
+        # one may be any that is there.
+        fills = coming.rows < self.reach.rows
+        more = each.characters - (0 if fills else min(coming.shortest, each.characters))
+        grown, longer = self._grown + (1 if fills else 0), self._longer + more
+        if fills and self.size + grown > self.limits.tuples:
             return False
-        if self.characters + longer > self.limits.characters:
+        if more and self.characters + longer > self.limits.characters:
             return False
-        self._coming[name] += 1
+        self._coming[name] = coming.with_row(each.characters)
         self._grown, self._longer = grown, longer
         return True
+
+    def _nothing_yet(self, name: str) -> _Coming:
+        lengths = [_length(each.row) for each in self.found.get(name, ())]
+        return _Coming(len(lengths), min(lengths, default=self.limits.characters))
 
     def apply(self, left: Collection[Row], came: Collection[Row]) -> Iterator[Replaced]:
         """Note rows that come. Gives the rows whose place or neighbours change."""

@@ -1,7 +1,9 @@
 """The groups of a window that no tuple leaves: totals, so no tuple has to be kept.
 
-The state grows with the number of groups alone, and that is limited. Beyond the limit no new group
-opens: its tuples are withheld. Sums are exact, so the order of tuples does not matter.
+The state grows with the number of groups and the length of their texts, and both are limited.
+Beyond the limit no new group opens: its tuples are withheld. The known groups go on, but for a
+tuple with a longer text that would be their least or greatest one. Sums are exact, so the order of
+tuples does not matter.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from catalog.schema import Type
-from secfilter.lab import SEPARATOR
+from catalog.schema import Type, held_as
+from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Labelled, Replaced
 from secfilter.moving_rows import Row
@@ -107,25 +109,54 @@ class Totals:
     limits: HeldLimits
     found: dict[str, _Group] = field(default_factory=dict)
     characters: int = 0
+    # The groups that open at this instant, and how much longer all texts become about.
     _opening: set[str] = field(default_factory=set)
+    _longer: int = 0
+    # The places of the aggregates that keep a text.
+    _texts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._texts = tuple(
+            place
+            for place, each in enumerate(self.summary.aggregates)
+            if each.function in _BEST and each.type and held_as(each.type) is Type.STRING
+        )
 
     def has_room(self, each: Arrival) -> bool:
         """Whether a tuple may come. It must come then, before the next `apply`."""
         key = each.row
-        if self.characters + len(key) + len(each.arguments) > self.limits.characters:
+        opens = key not in self.found and key not in self._opening
+        if opens and len(self.found) + len(self._opening) >= self.limits.tuples:
             return False
-        if key in self.found or key in self._opening:
-            return True
-        if len(self.found) + len(self._opening) >= self.limits.tuples:
+        growth = self._growth(each) + (len(key) if opens else 0)
+        longer = self._longer + growth
+        if growth and self.characters + longer > self.limits.characters:
             return False
-        self._opening.add(key)
+        if opens:
+            self._opening.add(key)
+        self._longer = longer
         return True
+
+    def _growth(self, each: Arrival) -> int:
+        """How much longer the texts of its group may become. A number never becomes long."""
+        group = self.found.get(each.row)
+        if group is None:
+            return len(each.arguments)
+        growth, texts = 0, each.arguments.split(SEPARATOR) if self._texts else []
+        for place in self._texts:
+            computed, best = self.summary.aggregates[place], group.totals[place].best
+            text = texts[computed.argument or 0]
+            if text != NULL_MARK:
+                kept = text if best is None else _BEST[computed.function]((best, text))
+                growth += max(0, len(kept) - len(str(best or "")))
+        return growth
 
     def apply(self, left: Collection[Row], came: Collection[Row]) -> Iterator[Replaced]:
         """Add rows. Gives the rows of the groups that they change."""
         if left:
             raise ValueError("no row leaves a window without an end")
         self._opening.clear()
+        self._longer = 0
         changed: dict[str, list[Row]] = {}
         for row in came:
             changed.setdefault(row.text, []).append(row)

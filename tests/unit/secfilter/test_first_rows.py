@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -284,6 +285,42 @@ def test_long_rows_are_withheld() -> None:
     moving.take([arrival(10, "1", 5, root), arrival(11, "2", 5, root)])
     assert [each.instant for each in moving.until(20)] == [10]
     assert moving.withheld == 1
+
+
+def test_a_row_that_takes_the_place_of_another_needs_room_for_what_it_is_longer() -> None:
+    root = ranked(1, NEWEST)
+    moving = engine(root, Change.ISTREAM)
+    assert isinstance(moving.groups, FirstRows)
+    moving.groups.limits = HeldLimits(9, 13)
+    # Seven characters, seven again, then one more for each further digit.
+    given = [(10, 5), (11, 6), (12, 2_000), (13, 20_000_000), (14, 7)]
+    moving.take([arrival(time, "1", price, root) for time, price in given])
+    moving.take([arrival(15, "2", 1, root)])
+    assert [each.instant for each in moving.until(20)] == [10, 11, 12, 14]
+    assert moving.withheld == 2
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    limit=st.integers(1, 3),
+    order=st.sampled_from([OLDEST, NEWEST, (OrderKey(PRICE),)]),
+    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), max_size=20),
+)
+def test_rows_are_never_longer_than_there_is_room_for(
+    limit: int, order: tuple[OrderKey, ...], rows: list[tuple[int, int, bool]]
+) -> None:
+    root = ranked(limit, order)
+    moving = engine(root, Change.ISTREAM)
+    assert isinstance(moving.groups, FirstRows)
+    moving.groups.limits = HeldLimits(5, 40)
+    for number, (time, digits, other) in enumerate(rows):
+        each = arrival(time, str(int(other)), 10**digits, root)
+        moving.take([replace(each, lineage=f"{number:05}")])
+    for time in range(4):
+        for _ in moving.until(time):
+            pass
+        assert moving.groups.size <= 5
+        assert moving.groups.characters <= 40
 
 
 def test_the_tuples_that_an_older_form_kept_are_taken_over() -> None:

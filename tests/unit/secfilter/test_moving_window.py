@@ -35,7 +35,8 @@ from catalog.relation import RelationKind
 from catalog.schema import Type
 from catalog.time_source import TimeSource
 from secfilter.lab import SEPARATOR
-from secfilter.moving_aggregates import Computed, _double_sum, _mean
+from secfilter.moving_aggregates import Computed, GroupRow, _double_sum, _mean
+from secfilter.moving_rows import SingleRows
 from secfilter.moving_rules import rules_of
 from secfilter.moving_totals import Total, Totals
 from secfilter.moving_values import text_of
@@ -364,8 +365,36 @@ def test_long_values_of_groups_are_withheld() -> None:
     assert isinstance(moving.groups, Totals)
     moving.groups.limits = HeldLimits(9, 12)
     moving.take([counted("1", 1, "5" * 6), counted("2", 2, "5" * 6), counted("1", 3, "7")])
-    assert [each.instant for each in moving.until(9)] == [1]
-    assert moving.withheld == 2
+    # The group that is known goes on.
+    assert [each.instant for each in moving.until(9)] == [1, 3]
+    assert moving.withheld == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "withheld"),
+    [
+        (["b", "a" * 9, "c"], 0),  # The long text is not the greatest one.
+        (["b", "c" * 9, "c"], 1),
+        (["b" * 9, "c" * 9, "d"], 0),
+        (["b", "c" * 5, "d" * 5, "d"], 1),  # Each text alone has room.
+    ],
+)
+def test_a_group_takes_no_longer_text_than_there_is_room_for(
+    values: list[str], withheld: int
+) -> None:
+    greatest = (Computed("count"), Computed("max", Type.STRING, 0))
+    groups = Totals(GroupRow(1, greatest, (0, 1, 2)), HeldLimits(9, 99))
+    first, *others = [counted("1", n, value) for n, value in enumerate(values)]
+    rows = SingleRows(1)
+    assert groups.has_room(first)
+    assert [*groups.apply([], [*rows.all([[first]])])]
+    groups.limits = HeldLimits(9, groups.characters + 6)
+    room = [groups.has_room(each) for each in others]
+    assert room.count(False) == withheld
+    taken = [each for each, has_room in zip(others, room, strict=True) if has_room]
+    assert [*groups.apply([], [*rows.all([taken])])]
+    assert groups.characters <= groups.limits.characters
+    assert not groups.has_room(counted("2", 9, "x" * 99))
 
 
 def test_totals_go_on_with_the_tuples_that_an_older_form_kept() -> None:
