@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import cast
 
 from catalog.aggregates import COLLECT_LIST, FIRST, LAST, collecting
@@ -90,6 +91,15 @@ def _sum(values: Sequence[Value]) -> Value | None:
 def _double_sum(values: Sequence[Value]) -> float | None:
     try:
         return math.fsum(_numbers(values))
+    except OverflowError:
+        # A part of the sum may be beyond all doubles when the whole is not.
+        return as_float(sum(map(Fraction, map(float, _numbers(values))), Fraction()))
+
+
+def as_float(exact: Fraction) -> float | None:
+    """The nearest double, or None if the number is beyond all doubles."""
+    try:
+        return float(exact)
     except OverflowError:
         return None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from catalog.schema import Type, held_as
 from secfilter.lab import NULL_MARK, SEPARATOR
-from secfilter.moving_aggregates import Computed, GroupRow
+from secfilter.moving_aggregates import Computed, GroupRow, as_float
 from secfilter.moving_groups import Labelled, Replaced
 from secfilter.moving_rows import Row
 from secfilter.moving_values import Value, text_of, value_of
@@ -67,9 +67,9 @@ class Total:
             case "sum" if each.type is not Type.DOUBLE:
                 return int(self.total) if -_LARGEST <= self.total < _LARGEST else None
             case "sum":
-                return _as_float(self.total)
+                return as_float(self.total)
             case "avg":
-                total = _as_float(self.total)
+                total = as_float(self.total)
                 return None if total is None else total / self.count
         return self.best
 
@@ -84,13 +84,6 @@ class Total:
         count, total, finite, best = state
         known = None if best is None or each.type is None else value_of(best, each.type)
         return cls(count, Fraction(total), finite, known)
-
-
-def _as_float(total: Fraction) -> float | None:
-    try:
-        return float(total)
-    except OverflowError:
-        return None
 
 
 @dataclass(slots=True)

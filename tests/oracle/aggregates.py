@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from tests.oracle.expressions import total
@@ -33,7 +33,12 @@ def aggregate(function: str, values: Sequence[Value]) -> Value:
 
 
 def _sum(values: list[float]) -> float:
-    return math.fsum(values) if isinstance(values[0], float) else sum(values)
+    return _exact(values) if isinstance(values[0], float) else sum(values)
+
+
+def _exact(values: list[float]) -> float:
+    """The exact sum, rounded once. Whether it is beyond all doubles is then known."""
+    return float(sum(map(Fraction, map(float, values))))
 
 
 def _stddev(values: list[float]) -> float | None:
@@ -42,7 +47,7 @@ def _stddev(values: list[float]) -> float | None:
 
 _FUNCTIONS: dict[str, Callable[[list[Any]], Value]] = {
     "sum": _sum,
-    "avg": lambda values: math.fsum(values) / len(values),
+    "avg": lambda values: _exact(values) / len(values),
     "stddev": _stddev,
     "min": min,
     "max": max,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +42,7 @@ from secfilter.moving_rules import rules_of
 from secfilter.moving_totals import Total, Totals
 from secfilter.moving_values import text_of
 from secfilter.moving_window import Arrival, HeldLimits
+from tests.oracle.aggregates import aggregate
 from tests.oracle.values import Tuple
 from tests.unit.secfilter.moving_world import (
     EXAMPLES,
@@ -416,6 +418,26 @@ def test_a_total_of_doubles_is_that_of_all_values(values: list[float | None]) ->
             total.add(value, each)
             total = Total.restored(json.loads(json.dumps(total.state())), each)
         assert text_of(total.value(each)) == text_of(whole(known) if known else None)
+
+
+HUGE = [1e308, 1e308, -1e308, -1e308]
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [(HUGE, 0.0), ([*HUGE, 3.0], 3.0), ([1e308, 1e308, -1e308], 1e308), ([1e308, 1e308], None)],
+)
+def test_a_sum_of_doubles_does_not_depend_on_the_order(
+    values: list[float], total: float | None
+) -> None:
+    for several in permutations(values):
+        assert _double_sum(several) == total
+        assert aggregate("sum", several) == total
+        assert _mean(several) == (None if total is None else total / len(values))
+        kept = Total()
+        for value in several:
+            kept.add(value, Computed("sum", Type.DOUBLE, 0))
+        assert kept.value(Computed("sum", Type.DOUBLE, 0)) == total
 
 
 def plain(time: int, row: str = "") -> Arrival:
