@@ -1,12 +1,14 @@
 """Checkpoints of runs: each run has a private folder with numbered generations.
 
 Spark's own checkpoint belongs to one set of topics. When that set changes, a new generation starts
-at the end of the last committed batch of the old one.
+at the end of the last committed batch of the old one. At each start of a run, its generations
+before the newest two are deleted.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -31,6 +33,7 @@ _FIRST = "1"
 _LOGS = ("offsets", "commits")
 # The version of Spark's logs, and what they say of the time.
 _VERSION, _WATERMARK, _NEXT_WATERMARK = "v1", "batchWatermarkMs", "nextBatchWatermarkMs"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,22 @@ class Checkpoints:
             raise ValueError(f"{run} has no checkpoint that could move")
         checkpoint, shape = newest
         return self.renew(run, shape, start, checkpoint.owners, checkpoint.layout())
+
+    def drop_older(self, run: str) -> None:
+        """Delete the generations before the newest two. Call it under the run's lock.
+
+        A thread beside the last query of an ingest run may still look at the second newest. What
+        cannot be deleted now is deleted at the run's next start.
+        """
+        home = self.home(run)
+        if not (home / _CURRENT).exists():
+            return
+        newest = int(_read_current(home / _CURRENT)["generation"])
+        for number in sorted(each for each in _numbers(home) if each < newest)[:-1]:
+            try:
+                shutil.rmtree(home / str(number))
+            except OSError as error:
+                _log.warning("%s: an old generation is still there: %s", run, error.strerror)
 
     def copy(self, run: str, other: str) -> None:
         """Let a run begin where this one is, with the same state, if it has not begun.

@@ -55,6 +55,15 @@ class GoingOn:
     repeats: bool = False
 
     def checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
+        """Where the run goes on, and how many records it has lost. Raises Unavailable.
+
+        Older generations are deleted. So the caller holds the run, and nothing of it runs now.
+        """
+        found = self._found(run)
+        self.checkpoints.drop_older(run.name)
+        return found
+
+    def _found(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
 
         New categories get free bits of the layout of its labels, which is kept before a query uses

@@ -94,6 +94,7 @@ class FakeQuery(Stoppable):
         if not self.planned:
             self.over = self.asked
             return
+        assert self.checkpoint.folder.exists(), "its checkpoint is deleted"
         number = self.checkpoint.last_commit() + 1
         texts = {"offsets": f"v1\n{{}}\n{json.dumps({LAB: self.at})}", "commits": "v1\n{}"}
         for log, text in texts.items():
@@ -204,6 +205,7 @@ class World:
             owners = owners_of(run)
             start = self._starting(list(owners), run.starting_offsets)
             checkpoint = self.checkpoints.renew(run.name, shape_of(run), start, owners, layout)
+        self.checkpoints.drop_older(run.name)
         began = checkpoint.committed()
         made = FakeQuery(self, run, checkpoint, began, planned=self.plans)
         self.queries.append(made)

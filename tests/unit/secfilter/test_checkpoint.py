@@ -143,6 +143,41 @@ def test_a_file_system_without_second_names_gets_copies(
     assert read(copied(checkpoints), "state/0/1/2.zip") == "state"
 
 
+def test_a_copy_keeps_its_state_when_the_original_is_deleted(checkpoints: Checkpoints) -> None:
+    checkpoints.copy("query-1", "query-2")
+    for _ in range(2):
+        checkpoints.moved("query-1", START)
+    checkpoints.drop_older("query-1")
+    assert not (checkpoints.home("query-1") / "2").exists()
+    assert read(copied(checkpoints), "state/0/1/2.zip") == "state"
+
+
+def test_an_old_generation_that_cannot_be_deleted_is_left_for_the_next_start(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a shared folder a file may still be open on another machine."""
+    newest = checkpoints.moved("query-1", START)
+    home = checkpoints.home("query-1")
+
+    def refuse(_folder: Path) -> None:
+        raise OSError(39, "Directory not empty")
+
+    with monkeypatch.context() as busy:
+        busy.setattr("secfilter.checkpoint.shutil.rmtree", refuse)
+        checkpoints.drop_older("query-1")
+    assert "query-1: an old generation is still there: Directory not empty" in caplog.text
+    assert checkpoints.previous("query-1") == newest and (home / "1").exists()
+    checkpoints.drop_older("query-1")
+    assert not (home / "1").exists() and (home / "2").exists()
+
+
+def test_of_a_run_that_has_not_begun_nothing_is_deleted(checkpoints: Checkpoints) -> None:
+    checkpoints.drop_older("query-9")
+    (checkpoints.home("query-1") / "current.json").unlink()
+    checkpoints.drop_older("query-1")
+    assert (checkpoints.home("query-1") / "1").exists()
+
+
 def rewritten(file: Path, **changed: object) -> dict[str, object]:
     """What the file says now: what it said before, with these changes. None leaves an entry out."""
     data = {**json.loads(file.read_text()), **changed}

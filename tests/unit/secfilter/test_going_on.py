@@ -193,3 +193,29 @@ def test_a_query_with_state_also_keeps_ids_where_tuples_may_come_twice() -> None
     assert shape_of(stateful, repeats=True) != shape_of(stateful)
     for each in (plain, ingest(stream("s"))):
         assert shape_of(each, repeats=True) == shape_of(each)
+
+
+def folders(checkpoints: Checkpoints) -> set[str]:
+    return {each.name for each in checkpoints.home("run").iterdir() if each.name.isdecimal()}
+
+
+def test_at_each_start_all_generations_but_the_newest_two_are_deleted(tmp_path: Path) -> None:
+    """As senders come and go. The disk must not fill."""
+    made = Checkpoints(tmp_path)
+    for number in range(2, 12):
+        many = ingest(*(stream(f"s{each}", each) for each in range(1, number)))
+        newest, _ = engine_over(tmp_path, {})._checkpoint(many)
+    assert newest.folder.name == "10" and folders(made) == {"9", "10"}
+
+
+def test_what_a_crash_left_is_deleted_at_the_next_start(tmp_path: Path) -> None:
+    """Also what other steps of a start have made since."""
+    engine = engine_over(tmp_path, {})
+    run = query(stream("s"), {})
+    engine._checkpoint(run)
+    for offset in range(5):
+        engine.checkpoints.moved("run", {"lab.s": {"0": offset}})
+    assert len(folders(engine.checkpoints)) == 6
+    found, _ = engine._checkpoint(run)
+    assert found.committed() == {"lab.s": {"0": 4}}
+    assert folders(engine.checkpoints) == {"5", "6"}
