@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from catalog.runs import Run, RunReport, fingerprint, topics_of
@@ -103,13 +103,13 @@ class FusedMain:
         self._alone.want(None if self._seated else self._wanted, broken)
         self._alone.step()
         self._fusion.note_alone(self.name, not self._seated and self._alone.began is not None)
-        self._tell({})
+        self._tell()
 
     def break_off(self) -> None:
         """End its own Spark query now, inside its batch."""
         self._wanted, self._mark, self._seated = None, "", False
         self._alone.break_off()
-        self._tell({})
+        self._tell()
 
     def _carrier(self) -> Supervised | None:
         """The fused run that carries it: once it reads, or if nothing else goes on meanwhile."""
@@ -123,8 +123,12 @@ class FusedMain:
         return self._carrier() is not None
 
     def _note_alone(self, report: RunReport) -> bool:
+        """Take over what its own one says. What cannot be reported now, each step tries again."""
         self._alone_said = replace(report, counted={})
-        return self._tell(report.counted)
+        self._counted.update(report.counted)
+        self._tell()
+        # Its counts are taken over in any case: offered again, they would count twice.
+        return True
 
     def _now(self) -> RunReport:
         """What is to be reported, but for the counts."""
@@ -146,15 +150,12 @@ class FusedMain:
             self._member = member, "" if member is None else fingerprint(member)
         return self._member[1]
 
-    def _tell(self, counted: Mapping[str, int]) -> bool:
-        """Report what has changed. Returns whether nothing is left to be reported."""
-        self._counted.update(counted)
+    def _tell(self) -> None:
+        """Report what has changed; what could not be reported is tried again."""
         self._counted.update(self._fusion.take_counts(self.name))
         now, counts = self._now(), +self._counted
         if now == self._said and not counts:
-            return True
-        if not self._report(replace(now, counted=dict(counts))):
-            return False
-        self._said = now
-        self._counted.clear()
-        return True
+            return
+        if self._report(replace(now, counted=dict(counts))):
+            self._said = now
+            self._counted.clear()

@@ -120,6 +120,8 @@ class World:
     # What cannot be started now.
     refused: set[str] = field(default_factory=set)
     slow: bool = False
+    # Whether the catalog cannot be reached.
+    away: bool = False
     # Whether Spark plans a query at once.
     plans: bool = True
     fuses: bool = True
@@ -141,9 +143,15 @@ class World:
 
     # The engine's ledger and its watch.
     def runs(self) -> list[QueryRun]:
+        self._require_catalog()
         return list(self.wanted.values())
 
+    def _require_catalog(self) -> None:
+        if self.away:
+            raise Unavailable("the catalog cannot be reached")
+
     def report(self, report: RunReport) -> None:
+        self._require_catalog()
         if report.state == "stopped":
             assert not self.delivering(report.name), "it stands still"
         self.said[report.name] = report

@@ -291,6 +291,43 @@ def test_what_a_group_counts_is_told_for_its_members(world: World) -> None:
     }
 
 
+def test_what_is_counted_while_the_catalog_is_away_is_told_once(world: World) -> None:
+    """Of a query that runs by itself, and of one in a group."""
+    fused = settled(world, 2)
+    world.add()
+    world.turn()
+    (alone,) = world.running("query-3")
+    alone.counts, fused.counts = {"late": 3}, {"query-1/too_large": 2}
+    world.away = True
+    for _ in range(60):
+        world.step(0.3)
+    assert world.counted == {}
+    alone.counts = {"late": 1}
+    world.away = False
+    for _ in range(60):
+        world.step(0.3)
+    assert world.counted == {"query-1": {"too_large": 2}, "query-3": {"late": 4}}
+
+
+def test_a_state_that_could_not_be_told_is_told_later(world: World) -> None:
+    world.add()
+    world.away = True
+    for _ in range(10):
+        world.step()
+    world.away = False
+    world.turn()
+    world.away = True
+    (alone,) = world.running("query-1")
+    alone.crash()
+    world.refused = {"query-1"}
+    for _ in range(10):
+        world.step()
+    assert world.said["query-1"].state == "running"
+    world.away = False
+    world.step()
+    assert world.said["query-1"].state in ("restarting", "failed")
+
+
 def _each(do: Callable[[FakeQuery], object], *, fused: bool) -> Action:
     def act(world: World) -> None:
         for each in list(world.queries):
