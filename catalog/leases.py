@@ -19,6 +19,7 @@ from threading import Event, Lock
 
 from sqlalchemy import delete, select
 
+from catalog.error_places import places_of
 from catalog.errors import PlatformError, Unavailable
 from catalog.models import Lease
 from catalog.store import Catalog
@@ -95,9 +96,10 @@ class Leases:
                 self.beat()
             except PlatformError as failure:
                 log.warning("other services cannot see that this one is alive: %s", failure)
-            except Exception:
+            except Exception as error:
                 # The thread must outlive what nobody foresaw, or others would take this for dead.
-                log.exception("other services cannot see that this one is alive")
+                places = places_of(error)
+                log.error("other services cannot see that this one is alive: %s", places)
             if stop.wait(BEAT_S):
                 break
         with suppress(PlatformError), self._catalog.bookkeeping() as session:

@@ -21,6 +21,7 @@ from catalog.audit_key import AuditKey
 from catalog.bootstrap import ensure_initialised
 from catalog.durability import durability_warnings
 from catalog.engine_rights import give_engines_rights
+from catalog.error_places import KindsAlone
 from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.leases import Leases
 from catalog.passwords import Passwords
@@ -124,6 +125,8 @@ def serve(settings: Settings) -> None:
     refills.start()
     platform.anchors.start()
     where = settings.secadmin
+    # It writes an error of a request once more, behind the platform's own line.
+    logging.getLogger("uvicorn.error").addFilter(KindsAlone())
     door = Door(tls_context(str(where.certificate_file), str(where.key_file)))
     try:
         uvicorn.run(

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, and_, orm, select
 
 from catalog.audit import PLATFORM
 from catalog.authorizer import Authorizer
+from catalog.error_places import places_of
 from catalog.errors import Denied, InvalidInput, PlatformError, Unavailable
 from catalog.executions import leave
 from catalog.label import Label
@@ -129,7 +130,7 @@ def _merge(platform: Platform, query_id: int) -> None:
 def _reason(error: Exception) -> str:
     if isinstance(error, PlatformError):
         return error.detail
-    log.error("a query cannot be merged anew", exc_info=error)
+    log.error("a query cannot be merged anew: %s", places_of(error))
     return "it cannot be merged; see the log of SecAdmin"
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import orm, select
 
 from catalog.audit import PLATFORM
 from catalog.categories import source_categories
+from catalog.error_places import places_of
 from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.floors import read_floor
 from catalog.label import PUBLIC, Label
@@ -47,6 +48,8 @@ _REFUSALS = 10_000
 _IN_ONE_CHANGE = 50
 # A record of a sender's topic has at most 1 MiB, with its headers.
 _MOST_BYTES = 1024 * 1024 - 4 * 1024
+# The label of each text of a stream, by the stream's id, or why it has none.
+_Decided = dict[tuple[int, str], Label | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,73 +80,53 @@ class Readmission:
             for record in records
             if record.roles is not None and record.stream in streams
         }
-        labels = self._labels(wanted)
+        decided = self._decided(wanted)
         with self.platform.catalog.read() as session:
             floors = _floors(session, {sender for _, _, sender in wanted})
-        return list(self._moved(records, streams, labels, floors))
+        return list(_moved(records, streams, decided, floors))
 
-    def _moved(
-        self,
-        records: Sequence[Parked],
-        streams: dict[str, _Stream],
-        labels: dict[tuple[int, str], Label],
-        floors: dict[str, Label],
-    ) -> Iterator[Moved]:
-        for record in records:
-            stream = streams.get(record.stream)
-            # A stream that was removed takes its parked records with it.
-            if stream is None:
-                continue
-            if record.roles is None:
-                headers = ((TAKEN_HEADER, record.taken_ms.encode()),)
-                yield Moved(stream.topic, record.partition, record.key, record.value, headers)
-                continue
-            label = labels.get((stream.id, record.roles))
-            if label is None:
-                reason, _ = self._refused[stream.id, record.roles]
-                yield _refusal(record, stream, f"role expression: {reason}")
-            elif len(record.key or b"") + len(record.value or b"") > _MOST_BYTES:
-                yield _refusal(record, stream, "larger than a record that is sent again may be")
-            else:
-                yield _readmitted(record, stream, label | floors.get(record.sender, PUBLIC))
-
-    def _labels(self, wanted: Collection[tuple[_Stream, str, str]]) -> dict[tuple[int, str], Label]:
-        """The labels of these texts. Those that have none have a reason in `_refused`."""
+    def _decided(self, wanted: Collection[tuple[_Stream, str, str]]) -> _Decided:
+        """The label of each of these texts, or why it has none."""
+        decided: _Decided = {}
         with self.platform.catalog.read() as session:
-            known = _known(session, wanted)
+            decided |= _known(session, wanted)
         now = self.now_s()
         for key in [key for key, (_, until) in self._refused.items() if until <= now]:
             del self._refused[key]
-        new = {
-            (stream, text): sender
-            for stream, text, sender in wanted
-            if (stream.id, text) not in known and (stream.id, text) not in self._refused
-        }
+        new = {}
+        for stream, text, sender in wanted:
+            key = stream.id, text
+            if key not in decided and key in self._refused:
+                decided[key] = self._refused[key][0]
+            elif key not in decided:
+                new[stream, text] = sender
         for stream in {stream for stream, _ in new}:
             texts = {text: sender for (of, text), sender in sorted_by_text(new) if of == stream}
-            usable = [*self._usable(stream, texts).items()]
+            refused = self._mistakes(stream, texts)
+            decided |= refused
+            usable = [each for each in texts.items() if (stream.id, each[0]) not in refused]
             for start in range(0, len(usable), _IN_ONE_CHANGE):
-                known |= self._registered(stream, dict(usable[start : start + _IN_ONE_CHANGE]))
-        return known
+                decided |= self._registered(stream, dict(usable[start : start + _IN_ONE_CHANGE]))
+        return decided
 
-    def _usable(self, stream: _Stream, texts: dict[str, str]) -> dict[str, str]:
-        """Those of the texts that can be registered, so that mistakes cost no change.
+    def _mistakes(self, stream: _Stream, texts: Collection[str]) -> dict[tuple[int, str], str]:
+        """Why texts cannot be registered, of those that cannot. So mistakes cost no change.
 
         A sender could otherwise fill the audit log.
         """
-        usable = {}
+        refused = {}
         with self.platform.catalog.read() as session:
-            for text, sender in texts.items():
+            for text in texts:
                 try:
                     check_text(session, text)
-                    usable[text] = sender
                 except InvalidInput as refusal:
-                    self._refuse((stream.id, text), refusal.detail)
-        return usable
+                    refused[stream.id, text] = self._refuse((stream.id, text), refusal.detail)
+        return refused
 
-    def _registered(self, stream: _Stream, texts: dict[str, str]) -> dict[tuple[int, str], Label]:
+    def _registered(self, stream: _Stream, texts: dict[str, str]) -> _Decided:
         """Register the texts, each with the id of the sender that used it first."""
         found: dict[str, Registered] = {}
+        refused: _Decided = {}
         with self.platform.catalog.change(PLATFORM) as change:
             users = _users(change.session, texts.values())
             for text, sender in texts.items():
@@ -151,19 +134,45 @@ class Readmission:
                     user = users.get(sender)
                     found[text] = register(change.session, stream.id, text, user)
                 except InvalidInput as refusal:
-                    self._refuse((stream.id, text), refusal.detail)
+                    refused[stream.id, text] = self._refuse((stream.id, text), refusal.detail)
             settlement = Settlement(change, change.now)
             settle_registered(settlement, stream.id, found.values())
             # The texts are the senders' data, so the audit log does not have them.
             detail = {"registered": len(found), "refused": len(texts) - len(found)}
             change.audit("register role expressions", f"stream {stream.name}", detail=detail)
         self.platform.alignment.align(settlement.topics)
-        return {(stream.id, text): each.label for text, each in found.items()}
+        return refused | {(stream.id, text): each.label for text, each in found.items()}
 
-    def _refuse(self, key: tuple[int, str], reason: str) -> None:
+    def _refuse(self, key: tuple[int, str], reason: str) -> str:
+        """Keep the reason for a while. It may be dropped at once, so whoever needs it takes it."""
         if len(self._refused) >= _REFUSALS:
             del self._refused[next(iter(self._refused))]
         self._refused[key] = (reason, self.now_s() + _REFUSED_S)
+        return reason
+
+
+def _moved(
+    records: Sequence[Parked],
+    streams: dict[str, _Stream],
+    decided: _Decided,
+    floors: dict[str, Label],
+) -> Iterator[Moved]:
+    for record in records:
+        stream = streams.get(record.stream)
+        # A stream that was removed takes its parked records with it.
+        if stream is None:
+            continue
+        if record.roles is None:
+            headers = ((TAKEN_HEADER, record.taken_ms.encode()),)
+            yield Moved(stream.topic, record.partition, record.key, record.value, headers)
+            continue
+        label = decided[stream.id, record.roles]
+        if isinstance(label, str):
+            yield _refusal(record, stream, f"role expression: {label}")
+        elif len(record.key or b"") + len(record.value or b"") > _MOST_BYTES:
+            yield _refusal(record, stream, "larger than a record that is sent again may be")
+        else:
+            yield _readmitted(record, stream, label | floors.get(record.sender, PUBLIC))
 
 
 def sorted_by_text(
@@ -258,9 +267,9 @@ def readmit(
                 topics.move(readmission.decide, _WAIT_S)
         except PlatformError as failure:
             log.warning("parked records wait: %s", failure)
-        except Exception:
+        except Exception as error:
             # The thread must outlive what nobody foresaw, or records would stay parked.
-            log.exception("parked records wait")
+            log.error("parked records wait: %s", places_of(error))
         finally:
             topics.close()
         stop.wait(_AGAIN_S)

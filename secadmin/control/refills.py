@@ -24,6 +24,7 @@ from typing import Protocol
 from sqlalchemy import ColumnElement, and_, delete, exists, func, orm, select
 
 from catalog.delivery import Delivery
+from catalog.error_places import places_of
 from catalog.errors import PlatformError, Unavailable
 from catalog.label import Label
 from catalog.models import Access, AccessTopic, DeliveryClass, Object, OutputRow, Refill, Withdrawal
@@ -311,9 +312,9 @@ def refill(platform: Platform, connect: Callable[[], Topics], stop: threading.Ev
             continue
         try:
             _refill(Refills(platform, topics, stop.wait), stop)
-        except Exception:
+        except Exception as error:
             # The thread must outlive what nobody foresaw, or subscribers would miss results.
-            log.exception("refills wait")
+            log.error("refills wait: %s", places_of(error))
             stop.wait(_AGAIN_S)
         finally:
             topics.close()

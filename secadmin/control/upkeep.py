@@ -20,6 +20,7 @@ from datetime import timedelta
 
 from sqlalchemy import select, update
 
+from catalog.error_places import places_of
 from catalog.errors import PlatformError, Unavailable
 from catalog.models import Access, DeliveryClass, Object, SenderRow, Withdrawal
 from catalog.sender_state import SenderState
@@ -212,9 +213,9 @@ class Upkeep:
             step()
         except PlatformError as failure:
             log.warning("upkeep: %s: %s", what, failure)
-        except Exception:
+        except Exception as error:
             # A thread must outlive what nobody foresaw, or sessions would not expire any more.
-            log.exception("upkeep: %s failed", what)
+            log.error("upkeep: %s failed: %s", what, places_of(error))
 
 
 def retire_ended(platform: Platform) -> None:

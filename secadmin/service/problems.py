@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from catalog.error_places import places_of
 from catalog.errors import InvalidInput, NotAuthenticated, PlatformError, Unavailable
 from secadmin.service.description import MEDIA_TYPE
 
@@ -66,9 +67,8 @@ async def _http(request: Request, error: HTTPException) -> JSONResponse:
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    log.error(
-        "%s %s failed", request.method, request.scope.get("route", request.url.path), exc_info=error
-    )
+    route = getattr(request.scope.get("route"), "path", "-")
+    log.error("%s %s failed: %s", request.method, route, places_of(error))
     return problem(
         500, "Internal error", "something went wrong in the service; its log has the details"
     )

@@ -49,7 +49,8 @@ VALUES = {
         "changing_parts",
         *("checked_plan", "match_check", "match_expressions", "moving_check"),
         *("pair_expressions", "pattern", "plan_rules"),
-        *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
+        *("clearance", "clock", "decision", "delivery", "engines", "error_places"),
+        *("errors", "expression"),
         *(
             "form_version",
             "functions",

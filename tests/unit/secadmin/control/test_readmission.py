@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from catalog.label_texts import texts_of
 from catalog.models import AuditEntry, LabelText, Object, SenderRow, StreamRow, User
 from catalog.sender_state import SenderState
 from catalog.stored_form import to_stored
-from secadmin.control.readmission import Readmission
+from secadmin.control.readmission import Readmission, readmit
 from secadmin.kafka.parked import Moved, Parked
 from tests.unit.catalog.world import START
 from tests.unit.secadmin.control.place import IN1, Place
@@ -206,3 +207,35 @@ def test_a_record_that_is_sent_again_has_the_floor_of_its_sender(ward: Ward) -> 
     ward.place.world.edit(SenderRow, sender, lowered=True)
     (moved,) = ward.decide(PARKED)
     assert headers(moved)["label"] == without.to_wire()
+
+
+def test_a_batch_needs_no_refusal_that_was_kept_for_others(ward: Ward) -> None:
+    """One of its own may be dropped at once for one that comes behind it in the batch."""
+    wrong = [replace(PARKED, roles=f"surgeon{number}") for number in range(3)]
+    ward.decide(*wrong)
+    kept = ward.readmission._refused
+    # The cache is full, and the oldest are those that this batch needs.
+    kept |= {(0, f"other {number}"): ("bad", 5.0) for number in range(10_000 - len(kept))}
+    more = [replace(PARKED, roles=f"healer{number}") for number in range(3)]
+    moved = ward.decide(*wrong, *more, PARKED)
+    assert [each.topic for each in moved] == ["quarantine.in1"] * 6 + [TOPIC]
+    for record, each in zip((*wrong, *more), moved, strict=False):
+        assert f"names '{record.roles}'" in headers(each)["reason"]
+    assert len(kept) == 10_000
+
+
+def test_an_error_that_nobody_foresaw_puts_no_value_into_the_log(
+    ward: Ward, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = threading.Event()
+
+    class Topics:
+        def move(self, decide: object, wait_s: float) -> None:
+            stop.set()
+            raise KeyError("SENDERS SECRET")
+
+        def close(self) -> None: ...
+
+    readmit(ward.readmission, lambda: cast(Any, Topics()), stop)
+    assert "parked records wait: KeyError < tests" in caplog.text
+    assert "SECRET" not in caplog.text
