@@ -6,7 +6,7 @@ combines the labels of both sides. Aggregate combines the labels of the whole gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
@@ -100,6 +100,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     receivers: Receivers | None = None,
     repeats: bool = False,
     tells: bool = False,
+    readers: Collection[int] | None = None,
 ) -> Compiled:
     """Compile a plan.
 
@@ -118,8 +119,9 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     `secfilter.columns.ECHO` is one of them, `source` also gives ticks, and nothing in the plan
     leaves them out. `receivers` get the rows that stand of a plan that gives upserts. With
     `repeats`, a tuple of a stream may come twice, with one lineage. With `tells`, the tuples that
-    moving windows leave out come beside the results (`secfilter.left_out`). Raises InvalidInput for
-    a plan that uses the name of one of the platform's own columns.
+    moving windows leave out come beside the results (`secfilter.left_out`). `readers` are the ids
+    by which outputs give the run their rows that stand. Raises InvalidInput for a plan that uses
+    the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -132,7 +134,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     views = None if viewers is None else ClassViews(tuple(viewers), layout, by_role)
     compiler = _Compiler(
         *(source, reach_of, numbers_of, layout, checked, known, narrow, views),
-        *(tuple(beside), receivers, repeats, tells),
+        *(tuple(beside), receivers, repeats, tells, readers),
     )
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     keys = upsert_keys(checked.plan)
@@ -155,6 +157,7 @@ class _Compiler:
     repeats: bool
     # Whether the compiled node gives what is left out, too.
     tells: bool
+    readers: Collection[int] | None
     # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
     # Whether the compiled node is below an aggregate that counts senders.
@@ -193,6 +196,7 @@ class _Compiler:
                     *(each, below.compile, words(self.layout), self._reach_words, self.views),
                     self._receivers(),
                     tells=self.tells,
+                    readers=self.readers,
                 )
             case Match():
                 rows = self._below(pairing=True).compile(each.inputs[0])

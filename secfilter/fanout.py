@@ -27,7 +27,7 @@ from secfilter.beginnings import having_begun, with_parts
 from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, LEFT_OUT, ValueOf, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
-from secfilter.given_to import goes_to, stands_again
+from secfilter.given_to import goes_to, reader_in, stands_again
 from secfilter.lab import (
     encode_label,
     encode_value,
@@ -211,7 +211,8 @@ def _delivered(
     if run.labelled:
         inside = fn.col(_TOPIC).isin([o.relation.topic for o in run.outputs if o.labelled])
         # Do not use the lineage here: it has a window's keys, and grows from query to query.
-        own_key = fn.when(stands_again(), standing_key(id_)).otherwise(id_) if upserts else id_
+        again = standing_key(id_, reader_in()) if upserts else id_
+        own_key = fn.when(stands_again(), again).otherwise(id_) if upserts else id_
         key = fn.when(inside, own_key).otherwise(key)
         value = fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)

@@ -13,12 +13,23 @@ from pyspark.sql import functions as fn
 from secfilter.columns import GIVEN_TO
 
 FOR_EVERYBODY = ""
-_BETWEEN = ","
+# No topic's name has one of these.
+_BETWEEN, _READER = ",", "="
 
 
 def for_topics(topics: Iterable[str]) -> str:
-    """The text of a row that stands, which goes to these topics. No topic's name has a comma."""
+    """The text of a row that stands, which goes to these topics."""
     return _BETWEEN.join(dict.fromkeys(topics))
+
+
+def for_reader(topics: Iterable[str], reader: int) -> str:
+    """The text of a mark: what goes to these topics behind all rows that this reader gets."""
+    return for_topics([*topics, f"{_READER}{reader}"])
+
+
+def reader_in() -> Column:
+    """The id of the reader for which the row is the mark, as text. It is empty for other rows."""
+    return fn.regexp_extract(fn.col(GIVEN_TO), f"{_BETWEEN}{_READER}([0-9]+)$", 1)
 
 
 def stands_again() -> Column:

@@ -10,7 +10,7 @@ and the sender are behind it.
 A tick is no tuple. It has a header of its own, and its value is a time (ms).
 
 The key of a result is its id. If the result repeats a row that stands, `stands:` is before
-the id.
+the id. In the mark behind such rows, the id of the reader and a colon are between them.
 """
 
 from __future__ import annotations
@@ -293,14 +293,30 @@ def _or_fail(registered: int) -> Column:
     return fn.when(fn.col(_VALID), fn.lit(True)).when(later, failed).otherwise(fn.lit(False))
 
 
-def standing_key(id_: Column) -> Column:
-    """The key of a record that repeats a row that stands."""
-    return fn.concat(fn.lit(_STANDS), id_)
+def standing_key(id_: Column, reader: Column) -> Column:
+    """The key of a record that repeats a row that stands, or is the mark for a reader.
+
+    `reader` is the text of the reader's id, which is empty if it is no mark.
+    """
+    no_mark = reader == fn.lit("")
+    mark = fn.concat(fn.lit(_STANDS), reader, fn.lit(":"), id_)
+    return fn.when(no_mark, fn.concat(fn.lit(_STANDS), id_)).otherwise(mark)
 
 
 def stands(lineage: str) -> bool:
     """Whether the lineage of a tuple is that of a record with such a key."""
     return lineage.partition(":")[2].startswith(_STANDS)
+
+
+def marked_reader(lineage: str) -> int | None:
+    """The reader for which the record with such a key is the mark, None if it is no mark.
+
+    An id has no colon. A mark of an older program names no reader.
+    """
+    key = lineage.partition(":")[2]
+    reader, colon, _ = key.removeprefix(_STANDS).partition(":")
+    is_mark = key.startswith(_STANDS) and colon and reader.isdecimal()
+    return int(reader) if is_mark else None
 
 
 def _lineage(relation: Relation) -> Column:

@@ -7,7 +7,7 @@ itself sees texts, times and label words only. It keeps its state as one text fo
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -33,7 +33,7 @@ from secfilter.buckets import (
 )
 from secfilter.class_views import ClassViews, lineage_in
 from secfilter.columns import CLASS, GIVEN_TO, ID, LEFT_OUT, label_column
-from secfilter.given_to import FOR_EVERYBODY, for_topics, stands_again
+from secfilter.given_to import FOR_EVERYBODY, for_reader, for_topics, stands_again
 from secfilter.lab import NULL_MARK, SEPARATOR, decode_value
 from secfilter.left_out import LINEAGE, is_left_out, left_out_lineage, left_out_text
 from secfilter.moving_arrivals import (
@@ -73,12 +73,14 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
     receivers: Receivers | None = None,
     *,
     tells: bool = False,
+    readers: Collection[int] | None = None,
 ) -> DataFrame:
     """The stream of a relation.
 
     `compile_` compiles what is below a window, and `reach_of` gives what the absence of its tuples
     reveals. With views, each class has a relation of its own. `receivers` get the rows of upserts
-    that stand. Upserts have a column that says to whom they go (`secfilter.given_to`).
+    that stand. Upserts have a column that says to whom they go (`secfilter.given_to`). `readers`
+    are the ids by which the outputs below give the run their rows that stand.
 
     With `tells`, tuples that are left out, because there is no room, come beside the results: their
     attributes are NULL, and the column `LEFT_OUT` says why (`secfilter.left_out`).
@@ -103,7 +105,7 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
             keys_of(each.node.input) if upserts else (),
             # A class with a relation of its own begins with what comes then.
             whole=views is None and given.isStreaming,
-        ),
+        ).read_by(readers),
         tuple(map(label_column, words)),
         receivers,
     )
@@ -183,7 +185,7 @@ class _Operator:
         yield from self._frames(relation, until)
         if kept.relation is None:
             # These are the first changes, so no class lacks any.
-            due = tuple(each for each in due if each.is_query)
+            due = tuple(each for each in due if each.reader is not None)
         yield from self._standing(receivers, relation, until, due)
         given, following = receivers.given(kept.given, now_ms), relation.next_instant()
         text = Kept(IN_PROCESS.keep(self.name, relation), given, following).text()
@@ -200,10 +202,11 @@ class _Operator:
         topics = [topic for each in due for topic in each.topics]
         if topics:
             yield from self._chunks(relation.standing(until), for_topics(topics))
-        queries = [topic for each in due if each.is_query for topic in each.topics]
-        if queries:
-            row = SEPARATOR.join(["true", *(NULL_MARK for _ in self.rules.keys)])
-            yield self._frame([Result(until, -1, row, receivers.words)], for_topics(queries))
+        mark = SEPARATOR.join(["true", *(NULL_MARK for _ in self.rules.keys)])
+        for each in due:
+            if each.reader is not None:
+                to = for_reader(each.topics, each.reader)
+                yield self._frame([Result(until, -1, mark, receivers.words)], to)
 
     def _relation(self, text: str | None) -> MovingRelation:
         return IN_PROCESS.go_on(self.name, text, self.rules.empty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catalog.changing_parts import ChangingParts, RelationPart
 from catalog.checked_plan import CheckedNode
@@ -88,6 +88,13 @@ class RelationRules:
         Policies may show windows of tuples where they show no single tuple.
         """
         return all(window.slide_rows is None for window in self.windows)
+
+    def read_by(self, readers: Collection[int] | None) -> RelationRules:
+        """The rules of a query to which outputs give their rows that stand by one of these ids."""
+        if readers is None:
+            return self
+        own = frozenset(readers)
+        return replace(self, windows=tuple(replace(each, readers=own) for each in self.windows))
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from secfilter.lab import stands
+from secfilter.lab import marked_reader, stands
 
 # A label as Spark has it: its words, signed.
 Words = tuple[int, ...]
@@ -73,9 +73,9 @@ class Window:
     for ever if both are None.
 
     With `slide_us`, tuples come and leave only at the multiples of it. With `after_standing`, the
-    window begins with the rows that stand of an output, and takes nothing before them. With
-    `slide_rows`, the tuples of a partition come `rows` together at first, and then `slide_rows`
-    together.
+    window begins with the rows that stand of an output, and takes nothing before them. It needs the
+    mark for one of its `readers`, or any such row if they are None. With `slide_rows`, the tuples
+    of a partition come `rows` together at first, and then `slide_rows` together.
     """
 
     range_us: int | None
@@ -83,6 +83,16 @@ class Window:
     slide_us: int | None = None
     after_standing: bool = False
     slide_rows: int | None = None
+    readers: frozenset[int] | None = None
+
+    def begins_with(self, lineage: str) -> bool:
+        """Whether the window begins at the instant of the tuple with this lineage.
+
+        Of the rows for another reader, some may be before the first offset of this one.
+        """
+        if self.readers is None:
+            return stands(lineage)
+        return marked_reader(lineage) in self.readers
 
     @property
     def is_endless(self) -> bool:
@@ -235,7 +245,7 @@ class WindowContent:
         while self._waiting and self._waiting[0][0] <= instant:
             came.append(heappop(self._waiting)[3])
             self._count(came[-1], -1)
-        self.begun = self.begun or any(each.stands for each in came)
+        self.begun = self.begun or any(self.window.begins_with(each.lineage) for each in came)
         if self._counted is not None:
             return self._filling(self._counted, came)
         return [each for each in came if self._takes(each)]

@@ -145,6 +145,7 @@ class QueryFrames:
             receivers=receivers_of(run),
             repeats=self.repeats,
             tells=any(isinstance(each.node, ToStream) for each in checked.root.walk()),
+            readers=[each.relation.object_id for each in run.outputs],
         )
         check_supported(compiled.frame, output_mode(run))
         if run.by_role:

@@ -29,13 +29,14 @@ class Receiver:
     """A class, or a query that reads the output. Nothing else ever gets its name.
 
     It gets the rows that stand at its beginning, and again each `every_ms` if that is not None. A
-    query is also told when it has all of them, because it cannot begin with a part.
+    query is also told when it has all of them, because it cannot begin with a part. `reader` is the
+    id of its output.
     """
 
     name: str
     topics: tuple[str, ...]
     every_ms: int | None
-    is_query: bool = False
+    reader: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _receivers(run: QueryRun) -> Iterator[Receiver]:
             yield Receiver(each.topic, (each.topic,), _half(output.kept_ms))
         for reader in sorted(output.readers):
             topic = output.relation.topic
-            yield Receiver(f"{topic} {reader}", (topic,), _QUERIES_MS, is_query=True)
+            yield Receiver(f"{topic} {reader}", (topic,), _QUERIES_MS, reader)
 
 
 def _half(kept_ms: int) -> int | None:

@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from catalog.label import Label
 from catalog.runs import FedOutput, QueryRun
 from secadmin.languages import parse_sql
-from secfilter.lab import stands
+from secfilter.lab import marked_reader, stands
 from tests.differential.case import Case, Record
 from tests.differential.delivered import header, run_of
 from tests.differential.market import COMPANY, NOON, TRADES, Market, case_of
@@ -173,10 +173,12 @@ def test_a_new_reader_gets_them_with_a_mark(spark: SparkSession, tmp_path: Path)
     ]
     assert all(stands(f"9:{row['key']}") for row in others)
     assert len({row["key"] for row in others}) == 3
+    assert [reader for row in others if (reader := marked_reader(f"9:{row['key']}"))] == [11]
     # Another reader gets them too. A change has no such key.
     found = steps.go(run(whole, [0], [11, 12]), ("a", _SEEN))
     again = [row for row in found[lab] if stands(f"9:{row['key']}")]
     assert len(again) == 3
+    assert [reader for row in again if (reader := marked_reader(f"9:{row['key']}"))] == [12]
     (change,) = [row for row in found[lab] if row not in again]
     assert change["value"].split("\x1f")[2:] == ["a", "2"]
 

@@ -22,8 +22,8 @@ from catalog.schema import Attribute, Schema, Type, held_as
 from secfilter.columns import GIVEN_TO, SPARK_TYPES, label_column
 from secfilter.compiler import Compiled
 from secfilter.fanout import fan_out
-from secfilter.given_to import FOR_EVERYBODY, for_topics
-from secfilter.lab import stands
+from secfilter.given_to import FOR_EVERYBODY, for_reader, for_topics
+from secfilter.lab import marked_reader, stands
 from tests.plans import whole
 
 SCHEMA = Schema(
@@ -251,9 +251,13 @@ def test_a_row_that_stands_goes_to_the_named_topics_whose_classes_cover_it(
     rows = [
         (1, False, "a", 1, *label, "i1", for_topics(["out.o.b", "out.o.c"])),
         (2, False, "b", 2, *label, "i2", for_topics(["lab.o"])),
+        (3, True, None, None, *label, "i3", for_reader(["lab.o"], 11)),
         (4, False, "d", 4, *label, "i4", None),
     ]
-    found = {each["topic"]: each for each in upserts(spark, run, rows)}
+    made = upserts(spark, run, rows)
+    (mark,) = [each for each in made if each["topic"] == "lab.o" and ":11:" in each["key"]]
+    assert marked_reader(f"9:{mark['key']}") == 11 and stands(f"9:{mark['key']}")
+    found = {each["topic"]: each for each in made if each is not mark}
     assert found.keys() == {"out.o.b", "lab.o"}
     assert json.loads(found["out.o.b"]["value"])["n"] == 1
     assert found["lab.o"]["value"] == "2\x1ffalse\x1fb\x1f2"

@@ -35,13 +35,16 @@ from catalog.plan import (
 from catalog.relation import RelationKind
 from catalog.schema import Type
 from catalog.time_source import TimeSource
-from secfilter.lab import SEPARATOR
+from secfilter.columns import GIVEN_TO
+from secfilter.lab import SEPARATOR, marked_reader
+from secfilter.moving import _Operator
 from secfilter.moving_aggregates import Computed, GroupRow, _double_sum, _mean
 from secfilter.moving_rows import SingleRows
 from secfilter.moving_rules import rules_of
 from secfilter.moving_totals import Total, Totals
 from secfilter.moving_values import text_of
-from secfilter.moving_window import Arrival, HeldLimits
+from secfilter.moving_window import Arrival, HeldLimits, Window, WindowContent
+from secfilter.standing import Receiver, Receivers
 from tests.oracle.aggregates import aggregate
 from tests.oracle.values import Tuple
 from tests.unit.secfilter.moving_world import (
@@ -322,6 +325,69 @@ def test_a_window_over_upserts_begins_with_all_rows_that_stand() -> None:
         ).empty()
         made.take([Arrival(1, "7:a", (1,), "1", True, "", "")])
         assert [each.row for each in made.until(2)] == ["1"]
+
+
+def standing_for(time: int, key: str, reader: int | None = None) -> Arrival:
+    """A row that stands, or the mark for a reader behind those of the time."""
+    if reader is None:
+        return Arrival(time, f"7:stands:{key}{time}", (1,), key, True, key, "")
+    return Arrival(time, f"7:stands:{reader}:{key}{time}", (1,), "", False, "", "")
+
+
+def test_a_query_does_not_begin_with_what_is_left_of_the_rows_for_another_one() -> None:
+    """Its first offset may be behind some of them."""
+    content = WindowContent(Window(None, 1, after_standing=True, readers=frozenset({11, 12})))
+    for each in (
+        *(standing_for(10, "b"), standing_for(10, "c"), standing_for(10, "", 13)),
+        # The mark of an older program names nobody.
+        Arrival(10, "7:stands:0a", (1,), "", False, "", ""),
+        Arrival(15, "7:x", (1,), "b", True, "b", ""),
+    ):
+        content.wait(each)
+    stored = content.state()
+    content = WindowContent(content.window)
+    content.restore(stored)
+    assert content.arriving(10) == [] and not content.begun
+    assert content.arriving(15) == [] and not content.begun
+    for each in (*(standing_for(20, key) for key in "abc"), standing_for(20, "", 12)):
+        content.wait(each)
+    assert [each.partition for each in content.arriving(20)] == ["a", "b", "c"]
+    assert content.begun and content.size == 0
+
+
+def test_each_reader_has_a_mark_of_its_own_behind_the_rows_of_all() -> None:
+    window = Moving(Source(STREAMS["a"]), MovingWindow())
+    root = Aggregate(window, (Column("key", KEY),), (Aggregation("n", "count", None),))
+    parts, limits = ChangingParts.of(analyse_node(root)), HeldLimits(99, 9_999)
+    rules = rules_of(parts, Change.UPSERT, limits, [(1,)], ("key",)).read_by([5])
+    assert [each.readers for each in rules.windows] == [{5}]
+    relation = rules.empty()
+    relation.take([Arrival(1, "7:a", (1,), "", True, "1", "")])
+    assert len([*relation.until(2)]) == 1
+    due = (
+        Receiver("out.o.a", ("out.o.a",), 1),
+        Receiver("lab.o 11", ("lab.o",), 1, 11),
+        Receiver("lab.o 12", ("lab.o",), 1, 12),
+    )
+    receivers = Receivers(due, grow=True, words=(1,))
+    made = _Operator("o", rules, ("__label_0",), receivers)._standing(receivers, relation, 2, due)
+    given = [(to, number) for each in made for to, number in each[[GIVEN_TO, "__number"]].values]
+    assert given == [("out.o.a,lab.o", 0), ("lab.o,=11", -1), ("lab.o,=12", -1)]
+
+
+@pytest.mark.parametrize(
+    ("lineage", "reader"),
+    [
+        ("7:stands:11:0af", 11),
+        ("7:stands:0af", None),
+        ("7:stands::0af", None),
+        ("7:11:0af", None),
+        ("7:stands:1a:0af", None),
+        ("7:0:5", None),
+    ],
+)
+def test_the_key_of_a_mark_names_its_reader(lineage: str, reader: int | None) -> None:
+    assert marked_reader(lineage) == reader
 
 
 def test_a_tuple_that_no_row_shows_is_not_kept() -> None:

@@ -45,8 +45,8 @@ def test_each_class_and_each_reader_is_a_receiver() -> None:
     assert found.every == (
         Receiver("out.totals.a", ("out.totals.a",), half),
         Receiver("out.totals.b", ("out.totals.b",), half),
-        Receiver("lab.totals 11", ("lab.totals",), hour, is_query=True),
-        Receiver("lab.totals 12", ("lab.totals",), hour, is_query=True),
+        Receiver("lab.totals 11", ("lab.totals",), hour, 11),
+        Receiver("lab.totals 12", ("lab.totals",), hour, 12),
     )
     assert hour < LABELLED_RETENTION_MS
     assert found.grow
