@@ -6,6 +6,11 @@ may still know it. A floor is made of *rights*: in place of the role clauses tha
 it has the roles. So whoever may read what the user writes holds each of these roles, and satisfies
 each clause that the user satisfied, also one that is registered later.
 
+A sender has a floor from the change that gives SEND on. Until ingest may add it, ingest does not
+read the sender's topic, and nothing is withheld from the user. So the first floor remembers what
+was readable meanwhile (`remember_readable`), also what has been taken by the time at which ingest
+adds it.
+
 A floor rises in three steps, each when the one before has been applied (`secadmin.control.floors`):
 
 1. Its categories belong to the reach of the stream, in all runs that read the stream. Before that
@@ -23,19 +28,43 @@ from sqlalchemy import orm, select
 from catalog.authorizer import Authorizer
 from catalog.category_kind import CategoryKind
 from catalog.label import PUBLIC, Label, combine
-from catalog.models import CategoryRow, ClauseRole, FloorCategory, SenderRow, User
+from catalog.models import (
+    CategoryRow,
+    ClauseRole,
+    FloorCategory,
+    Object,
+    SenderRow,
+    StreamRow,
+    User,
+)
 from catalog.sender_state import SenderState
 from catalog.subject import subject_of_user
 
 _READ = (CategoryKind.SOURCE, CategoryKind.AGGREGATED)
+# Every operation runs it. It is built once, because that takes longer.
+_WAITING = (
+    select(SenderRow)
+    .join(StreamRow, StreamRow.object_id == SenderRow.stream_id)
+    .join(Object, Object.id == SenderRow.stream_id)
+    .where(
+        SenderRow.stamped.is_(None),
+        SenderRow.user_id.is_not(None),
+        SenderRow.state.in_((SenderState.ACTIVE, SenderState.DRAINING)),
+        StreamRow.floored,
+        Object.removed_at.is_(None),
+    )
+    .order_by(SenderRow.id)
+)
 
 
 def readable(session: orm.Session, user: User) -> Label:
     """All that the user can read now, by any of its roles, as rights.
 
-    Of its roles it has those that a condition of a stream names which the user can read.
+    Of its roles it has those that a condition of a stream names which the user can read. A lock
+    changes nothing: the user knows what it has read, and reads on when it is unlocked.
     """
-    rights = Authorizer(session).clearance_of(subject_of_user(session, user)).bits
+    subject = subject_of_user(session, user, lock_counts=False)
+    rights = Authorizer(session).clearance_of(subject).bits
     if not rights:
         return PUBLIC
     rows = session.execute(select(CategoryRow.bit, CategoryRow.kind))
@@ -60,6 +89,22 @@ def floor_of_user(session: orm.Session, user_id: int) -> Label:
     return readable(session, session.get_one(User, user_id)) | before
 
 
+def remember_readable(session: orm.Session) -> None:
+    """Let each floor that waits hold what its user can read now. Call it before rights are taken.
+
+    Changes run one by one, so what a change finds is all that was readable since the one before.
+    """
+    found: dict[int, Label] = {}
+    for row in session.scalars(_WAITING):
+        if row.user_id is None:
+            continue
+        if row.user_id not in found:
+            found[row.user_id] = readable(session, session.get_one(User, row.user_id))
+        before = PUBLIC if row.floor is None else read_floor(row.floor)
+        row.floor = (before | found[row.user_id]).to_wire()
+    session.flush()
+
+
 def read_floor(text: str | None) -> Label:
     """A stored floor. Raises ValueError for what is none: it must not become a smaller one."""
     label = Label.from_wire(text) if text is not None else None
@@ -72,8 +117,9 @@ def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, La
     """What is withheld from each of these users that has a floor in a stream: rights.
 
     It is what the user can read and ingest may not yet add to what it sends. The categories of a
-    stream itself are in each label there, so its senders need not wait for them. A user that is not
-    in the result has no floor.
+    stream itself are in each label there, so its senders need not wait for them. For a floor that
+    is not `stamped` nothing is withheld, because ingest does not read that topic. A user that is
+    not in the result has no floor.
     """
     rows = session.execute(
         select(SenderRow.user_id, SenderRow.stream_id, SenderRow.stamped).where(
@@ -86,12 +132,12 @@ def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, La
     own = _own_categories(session, {row.stream_id for row in rows})
     found: dict[int, int] = {}
     for user, stream, stamped in rows:
-        if user is None:
+        if user is None or stamped is None:
             continue
-        held = own.get(stream, PUBLIC).bits
-        held |= PUBLIC.bits if stamped is None else read_floor(stamped).bits
+        held = own.get(stream, PUBLIC).bits | read_floor(stamped).bits
         found[user] = found.get(user, held) & held
-    return {
+    nothing = {row.user_id: PUBLIC for row in rows if row.user_id is not None}
+    return nothing | {
         user: Label(readable(session, session.get_one(User, user)).bits & ~stamped)
         for user, stamped in found.items()
     }

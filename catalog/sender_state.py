@@ -25,11 +25,11 @@ class SenderState(StrEnum):
 def is_ingested() -> ColumnElement[bool]:
     """The condition on rows of senders and their streams that ingest reads the topic.
 
-    A user's topic in a floored stream waits for the user's floor.
+    A user's topic in a floored stream waits until ingest may add the user's floor.
     """
     return and_(
         SenderRow.opened_at.is_not(None),
-        or_(StreamRow.floored.is_(False), SenderRow.readmits, SenderRow.floor.is_not(None)),
+        or_(StreamRow.floored.is_(False), SenderRow.readmits, SenderRow.stamped.is_not(None)),
         SenderRow.state.in_((SenderState.ACTIVE, SenderState.DRAINING)),
     )
 

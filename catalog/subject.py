@@ -97,11 +97,15 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
     return _subject(login.user, own, by, frozenset(held.members), held)
 
 
-def subject_of_user(session: orm.Session, user: User) -> Subject:
-    """The subject of the user if all of its roles were active. `explain` uses it."""
+def subject_of_user(session: orm.Session, user: User, *, lock_counts: bool = True) -> Subject:
+    """The subject of the user if all of its roles were active. `explain` uses it.
+
+    Without `lock_counts`, it is that of a user that is not locked, as floors need it.
+    """
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
     own = _OfUsers.of(session, [user.id])
-    return _subject(user, own, _Through(), frozenset(held.members), held)
+    by = _Through(lock_counts=lock_counts)
+    return _subject(user, own, by, frozenset(held.members), held)
 
 
 def subject_with_roles(session: orm.Session, user: User, roles: Collection[int]) -> Subject:
@@ -190,18 +194,22 @@ class _OfUsers:
 
 @dataclass(frozen=True, slots=True)
 class _Through:
-    """The session or access through which a user acts: why it is barred, and its own level."""
+    """The session or access through which a user acts: why it is barred, and its own level.
+
+    A lock of the user bars it, too, where `lock_counts`.
+    """
 
     session_id: int | None = None
     barred: str | None = None
     level: SessionLevel | None = None
+    lock_counts: bool = True
 
 
 def _subject(
     user: User, own: _OfUsers, by: _Through, held: frozenset[int], juniors: Closure
 ) -> Subject:
     """The subject with the active roles `held`, all of which are in `juniors`."""
-    barred = "the user is locked" if user.locked else by.barred
+    barred = "the user is locked" if user.locked and by.lock_counts else by.barred
     closure, names = juniors.members, juniors.names
     active = held if barred is None else frozenset()
     through: dict[int, str] = {}

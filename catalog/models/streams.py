@@ -50,8 +50,9 @@ class SenderRow(Base):
     tuples contain it. The topic exists from `opened_at` to `removed_at`.
 
     In a floored stream, `floor` is what ingest adds to the label of all that the user sends, in
-    wire form. Ingest does not read the topic before there is one. What is known to be added is
-    `stamped`. An administrator may have `lowered` it: then it does not rise any more.
+    wire form. It is there since the user may send. What is known to be added is `stamped`. While
+    that is None, the floor waits, and ingest does not read the topic. An administrator may have
+    `lowered` the floor: then it does not rise any more.
     """
 
     __tablename__ = "senders"

@@ -58,7 +58,7 @@ def show_floors(platform: Platform, caller: Caller, stream: str) -> list[Floor]:
             select(SenderRow, User.name)
             .join(User, User.id == SenderRow.user_id)
             .where(SenderRow.stream_id == obj.id, SenderRow.state == SenderState.ACTIVE)
-            .where(SenderRow.floor.is_not(None))
+            .where(SenderRow.stamped.is_not(None))
         )
         return [
             Floor(
@@ -85,7 +85,7 @@ def lower_floor(platform: Platform, caller: Caller, stream: str, user: str) -> N
                 SenderRow.stream_id == obj.id,
                 SenderRow.user_id == holder.id,
                 SenderRow.state == SenderState.ACTIVE,
-                SenderRow.floor.is_not(None),
+                SenderRow.stamped.is_not(None),
             )
         )
         if row is None:
@@ -98,16 +98,18 @@ def lower_floor(platform: Platform, caller: Caller, stream: str, user: str) -> N
 
 
 def begin_floors(session: orm.Session, rows: Collection[SenderRow]) -> None:
-    """Give new senders of floored streams their floors, if all that read the streams know them.
+    """Give new senders of floored streams their floors: what they can read from now on is in them.
 
-    Those of others come with `raise_floors`, and ingest does not read their topics before.
+    If all that read a stream know its floor, ingest adds it at once. Otherwise the floor waits for
+    `raise_floors`, and ingest does not read the topic before.
     """
     session.flush()
     for row in rows:
         if row.user_id is not None and session.get_one(StreamRow, row.stream_id).floored:
             wanted = floor_of_user(session, row.user_id)
+            row.floor = wanted.to_wire()
             if _lacking(session, row.stream_id, wanted).bits == 0:
-                row.floor = row.stamped = wanted.to_wire()
+                row.stamped = row.floor
     session.flush()
 
 
@@ -130,10 +132,10 @@ def raise_floors(platform: Platform) -> None:
 
 
 def _rising() -> ColumnElement[bool]:
-    """The senders that have a floor, or wait for one."""
+    """The senders whose floor may rise, or waits."""
     live = select(Object.id).where(Object.removed_at.is_(None))
     floored = exists().where(StreamRow.object_id == SenderRow.stream_id, StreamRow.floored)
-    waits = and_(SenderRow.floor.is_(None), SenderRow.state == SenderState.DRAINING)
+    waits = and_(SenderRow.stamped.is_(None), SenderRow.state == SenderState.DRAINING)
     return and_(
         SenderRow.user_id.is_not(None),
         SenderRow.lowered.is_(False),
@@ -179,7 +181,7 @@ class _Steps:
             self.carried[row.stream_id] = before | Label(new)
         elif _lacking(self.session, row.stream_id, wanted).bits and row.stream_id not in self.known:
             return
-        elif row.floor != wanted.to_wire():
+        elif row.stamped is None or row.floor != wanted.to_wire():
             self.floors[row.id] = wanted
         elif row.stamped != row.floor and self._is_added(row.stream_id):
             self.stamped.add(row.id)
@@ -200,9 +202,9 @@ def _do(change: Change, settlement: Settlement, steps: _Steps) -> None:
         concerned |= computed_from(session, stream)
     for sender, floor in steps.floors.items():
         row = session.get_one(SenderRow, sender)
-        # Nothing of a sender without a floor was ingested, so its first one is added to all.
-        row.stamped = floor.to_wire() if row.floor is None else row.stamped
         row.floor = floor.to_wire()
+        # Nothing of a sender whose floor waits was ingested, so its first one is added to all.
+        row.stamped = row.floor if row.stamped is None else row.stamped
     users = set()
     for sender in steps.stamped:
         row = session.get_one(SenderRow, sender)

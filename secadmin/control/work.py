@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, orm, select
 from catalog.audit import Outcome
 from catalog.authorizer import Authorizer
 from catalog.errors import Conflict, Denied, InvalidInput, NotFound
+from catalog.floors import remember_readable
 from catalog.models import Object, Role, User
 from catalog.namespace import SYSTEM_NAME, Namespace, not_found
 from catalog.permission import ObjectKind, Permission
@@ -154,6 +155,8 @@ def changing(platform: Platform, caller: Caller, action: str, target: str) -> It
         platform.catalog.change(caller.user_name) as change,
     ):
         login = authenticate(change.session, caller.token, change.now)
+        # The operation may take what a sender can read, before ingest has its floor.
+        remember_readable(change.session)
         work = Work(
             session=change.session,
             subject=subject_of_session(change.session, login),

@@ -13,6 +13,7 @@ from catalog.store import Catalog
 from tests.audit_key import AUDIT_KEY
 from tests.new_catalog import new_catalog
 from tests.unit.catalog.world import SettableClock, World
+from tests.unit.secadmin.control.floored import Floored, with_floors
 from tests.unit.secadmin.control.place import Place, PreparedWorld, fill
 
 
@@ -44,3 +45,9 @@ def place(tmp_path: Path, prepared: Path) -> Iterator[Place]:
     catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY, clock=SettableClock())
     yield Place(catalog, PreparedWorld(catalog))
     catalog.close()
+
+
+@pytest.fixture
+def floored(place: Place) -> Floored:
+    """A stream with floors among these, to which bob and joe send."""
+    return with_floors(place)

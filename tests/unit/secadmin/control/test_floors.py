@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, cast
-
-import pytest
 from sqlalchemy import select
 
 from catalog.categories import role_clauses
@@ -16,114 +10,15 @@ from catalog.engines import FIRST, INGEST
 from catalog.floors import floor_of_user, readable
 from catalog.label import Label
 from catalog.label_rule import BySender
-from catalog.models import (
-    Access,
-    AuditEntry,
-    CategoryRow,
-    OutputInput,
-    OutputRow,
-    SenderRow,
-    StreamRow,
-    User,
-)
-from catalog.plan import Plan, Source
-from catalog.runs import IngestRun, RunReport, fingerprint
+from catalog.models import AuditEntry, CategoryRow, OutputRow, SenderRow, StreamRow, User
 from catalog.sender_state import SenderState
 from catalog.stored_form import to_stored
-from catalog.wanted import generation, report_applied, report_status, wanted_runs
-from secadmin.control.floors import begin_floors, raise_floors
+from catalog.wanted import generation, report_applied
+from secadmin.control.floors import begin_floors
 from secadmin.control.role_texts import register_texts
 from secadmin.control.settlement import Settlement
-from tests.unit.catalog.world import START
-from tests.unit.secadmin.control.place import (
-    IN1,
-    IN2,
-    Place,
-    add_output,
-    add_stream,
-)
-
-IN3 = 9
-BOTH = Label.of(IN1, IN2)
-
-
-@dataclass
-class Floored:
-    """The stream in1 has floors. Bob and joe send to it, and bob reads in1 and in2."""
-
-    place: Place
-    told: list[set[str]] = field(default_factory=list)
-    living: set[str] = field(default_factory=lambda: {INGEST, FIRST})
-
-    def __post_init__(self) -> None:
-        self.platform = SimpleNamespace(
-            catalog=self.place.catalog,
-            alignment=self,
-            pulse=SimpleNamespace(living=lambda _: self.living),
-        )
-
-    def align(self, topics: Collection[str]) -> None:
-        self.told.append(set(topics))
-
-    def step(self) -> None:
-        raise_floors(cast(Any, self.platform))
-
-    def engines_follow(self) -> None:
-        """Every engine runs what is wanted now, and says so."""
-        with self.place.catalog.read() as session:
-            runs = wanted_runs(session)
-        with self.place.catalog.bookkeeping() as session:
-            for run in runs:
-                report_status(session, RunReport(run.name, "running", "", fingerprint(run)), START)
-            for engine in (INGEST, FIRST):
-                report_applied(session, engine, generation(session))
-
-    def rise(self) -> None:
-        """All steps, with engines that follow at once."""
-        for _ in range(4):
-            self.step()
-            self.engines_follow()
-
-    def added(self, user: str = "bob") -> Label | None:
-        """What ingest adds to what the user sends to in1; None while it does not read it."""
-        with self.place.catalog.read() as session:
-            runs = [run for run in wanted_runs(session) if isinstance(run, IngestRun)]
-        senders = [each for run in runs for stream in run.streams for each in stream.senders]
-        return next((each.floor for each in senders if each.topic == f"in.in1.{user}"), None)
-
-    def row(self, user: str = "bob") -> SenderRow:
-        with self.place.catalog.read() as session:
-            own = select(SenderRow).where(SenderRow.topic == f"in.in1.{user}")
-            return session.scalars(own).one()
-
-    def reads(self, access: Access) -> Label:
-        """What the topics of the access take."""
-        found = Label()
-        for row in self.place.classes(*self.place.topics(access)):
-            found |= Label.from_wire(row.clearance) or Label()
-        return found
-
-
-@pytest.fixture
-def floored(place: Place) -> Floored:
-    world = place.world
-    number = {name: world.get_object(f"stream {name}").id for name in ("in1", "in2")}
-    for output in ("out1", "out3"):
-        for stream in number.values():
-            own = world.get_object(f"output {output}").id
-            world.add(OutputInput(output_id=own, relation_id=stream))
-    third = add_stream(world, "in3", IN3)
-    add_output(world, "out4", Plan(Source(third)))
-    own = world.get_object("output out4").id
-    world.add(OutputInput(output_id=own, relation_id=third.object_id))
-    for permission in ("VIEW OBJECT", "SUBSCRIBE"):
-        world.grant("R", permission, "output out4")
-    world.edit(StreamRow, number["in1"], floored=True)
-    for user in ("bob", "joe"):
-        with place.catalog.bookkeeping() as session:
-            topic = select(SenderRow).where(SenderRow.topic == f"in.in1.{user}")
-            session.scalars(topic).one().opened_at = START
-    return Floored(place)
+from tests.unit.secadmin.control.floored import BOTH, IN3, Floored
+from tests.unit.secadmin.control.place import IN1, IN2
 
 
 def test_nothing_is_ingested_before_its_floor_is_known_to_all_readers(floored: Floored) -> None:
