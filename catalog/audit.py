@@ -62,17 +62,18 @@ def append(
     """Add an entry after the head and move the head. The caller has locked the head.
 
     `fields`: actor, action, object, outcome, reason, detail. Texts longer than their column are
-    cut. Raises ValueError for a detail that is not JSON or seems to hold a secret.
+    cut: the object in the middle, because it ends with the user or role that the action is about.
+    Raises ValueError for a detail that is not JSON or seems to hold a secret.
     """
     _refuse_secrets(fields["detail"])
     entry = AuditEntry(
         seq=head.seq + 1,
         at=at,
-        actor=_storable(fields["actor"], 64),
-        action=_storable(fields["action"], 64),
-        object=_storable(fields["object"], 200),
+        actor=_cut(_storable(fields["actor"]), 64),
+        action=_cut(_storable(fields["action"]), 64),
+        object=_both_ends(_storable(fields["object"]), 200),
         outcome=Outcome(fields["outcome"]).value,
-        reason=_storable(fields["reason"], 2_000),
+        reason=_cut(_storable(fields["reason"]), 2_000),
         # Make the detail as the database returns it: keys are texts, tuples are lists.
         detail=json.loads(_canonical(dict(fields["detail"]))),
     )
@@ -170,10 +171,21 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _storable(text: str, limit: int) -> str:
-    """The text in a form that every database accepts: no NUL, no lone surrogate, cut to `limit`."""
-    plain = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+def _storable(text: str) -> str:
+    """The text in a form that every database accepts: no NUL, no lone surrogate."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _both_ends(text: str, limit: int) -> str:
+    """The text without its middle if it is too long."""
+    if len(text) <= limit:
+        return text
+    end = limit // 2
+    return f"{text[: limit - 1 - end]}…{text[-end:]}"
 
 
 def _refuse_secrets(value: object) -> None:

@@ -42,10 +42,12 @@ def grant(
     it get a new class, and so do those that see less: SEND takes the stream's declared aggregate
     from all that get it. That is fenced when the call has returned.
     """
-    with working(platform, caller, "grant", _describe(permissions, role, kind, name)) as work:
+    permissions = tuple(dict.fromkeys(permissions))
+    target, asked = _describe(permissions, role, kind, name), _asked(permissions, role)
+    with working(platform, caller, "grant", target, asked) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
         held = _grants(work, holder, obj)
-        added = [permission for permission in dict.fromkeys(permissions) if permission not in held]
+        added = [permission for permission in permissions if permission not in held]
         work.session.add_all(
             Grant(role_id=holder.id, permission=permission, object_id=obj.id)
             for permission in added
@@ -72,10 +74,12 @@ def revoke(
     Needs CHANGE PERM on the object. Users that held a permission only by this grant get nothing
     more by it after the call has returned.
     """
-    with working(platform, caller, "revoke", _describe(permissions, role, kind, name)) as work:
+    permissions = tuple(dict.fromkeys(permissions))
+    target, asked = _describe(permissions, role, kind, name), _asked(permissions, role)
+    with working(platform, caller, "revoke", target, asked) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
         held = _grants(work, holder, obj)
-        taken = [permission for permission in dict.fromkeys(permissions) if permission in held]
+        taken = [permission for permission in permissions if permission in held]
         for permission in taken:
             work.session.delete(held[permission])
         work.session.flush()
@@ -130,6 +134,11 @@ def _concerned(work: Work, role: Role, permissions: Sequence[Permission]) -> Col
 def _grants(work: Work, role: Role, obj: Object) -> dict[Permission, Grant]:
     own = select(Grant).where(Grant.role_id == role.id, Grant.object_id == obj.id)
     return {Permission(grant.permission): grant for grant in work.session.scalars(own)}
+
+
+def _asked(permissions: Sequence[Permission], role: str) -> dict[str, object]:
+    """Who gets or loses what, for the audit log: the words of the entry may be cut."""
+    return {"role": role, "permissions": sorted(permissions)}
 
 
 def _describe(permissions: Sequence[Permission], role: str, kind: ObjectKind, name: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import bindparam, orm, select
@@ -24,6 +25,8 @@ from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement
 from secadmin.control.wanted_access import topics_of
 
+NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
+"""What is asked of an operation whose target says it all."""
 # Built once, because building it takes longer than running it.
 _ROLE = select(Role).where(Role.name == bindparam("name"))
 
@@ -126,11 +129,18 @@ class Work(Reading):
 
 
 @contextmanager
-def working(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Work]:
+def working(
+    platform: Platform,
+    caller: Caller,
+    action: str,
+    target: str,
+    asked: Mapping[str, Any] = NOTHING_MORE,
+) -> Iterator[Work]:
     """Run an operation: commit it with its audit entry, then change Kafka to match the catalog.
 
-    A refusal goes to the audit log, and nothing else happens. Raises Unavailable if the change is
-    committed but Kafka could not be changed yet.
+    `asked` is in the detail of the entry, also of a refusal. A refusal goes to the audit log, and
+    nothing else happens. Raises Unavailable if the change is committed but Kafka could not be
+    changed yet.
     """
     with changing(platform, caller, action, target) as work:
         yield work
@@ -151,7 +161,7 @@ def changing(platform: Platform, caller: Caller, action: str, target: str) -> It
     For a block that holds locks which must not be held for as long as Kafka may take.
     """
     with (
-        _noting_refusals(platform, caller, action, target) as trail,
+        _noting_refusals(platform, caller, action, target, asked) as trail,
         platform.catalog.change(caller.user_name) as change,
     ):
         login = authenticate(change.session, caller.token, change.now)
@@ -161,6 +171,7 @@ def changing(platform: Platform, caller: Caller, action: str, target: str) -> It
             session=change.session,
             subject=subject_of_session(change.session, login),
             authorizer=Authorizer(change.session),
+            detail=dict(asked),
             change=change,
             settlement=Settlement(change, change.now),
         )
@@ -185,7 +196,11 @@ def reading(platform: Platform, caller: Caller, action: str, target: str) -> Ite
 
 @contextmanager
 def _noting_refusals(
-    platform: Platform, caller: Caller, action: str, target: str
+    platform: Platform,
+    caller: Caller,
+    action: str,
+    target: str,
+    asked: Mapping[str, Any] = NOTHING_MORE,
 ) -> Iterator[list[Authorizer]]:
     """Note the reason of a refusal. The audit log has the full reason; the error may say less."""
     used: list[Authorizer] = []
@@ -201,5 +216,6 @@ def _noting_refusals(
             target,
             Outcome.DENIED if refused else Outcome.FAILED,
             "; ".join(denied) or refusal.detail,
+            asked,
         )
         raise

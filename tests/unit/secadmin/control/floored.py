@@ -13,14 +13,16 @@ from sqlalchemy import select
 from catalog.engines import FIRST, INGEST
 from catalog.label import Label
 from catalog.limits import Limits
-from catalog.models import Access, OutputInput, SenderRow, StreamRow
+from catalog.models import Access, OutputInput, SenderRow, Session, StreamRow
 from catalog.plan import Plan, Source
 from catalog.runs import IngestRun, RunReport, fingerprint
+from catalog.sessions import token_hash
 from catalog.spaces import Spaces
 from catalog.wanted import generation, report_applied, report_status, wanted_runs
 from secadmin.control.floors import raise_floors
 from secadmin.control.platform import Platform
-from tests.unit.catalog.world import START
+from secadmin.control.work import Caller
+from tests.unit.catalog.world import START, World
 from tests.unit.secadmin.control.place import IN1, IN2, Place, add_output, add_stream
 
 IN3 = 9
@@ -87,6 +89,16 @@ class Floored:
         for row in self.place.classes(*self.place.topics(access)):
             found |= Label.from_wire(row.clearance) or Label()
         return found
+
+
+def let_joe_administer(world: World) -> Caller:
+    """Give joe, who owns all, a role and a session by which he may change the system."""
+    for permission in ("CHANGE SYSTEM", "ADD CONFLICT CLASS"):
+        world.grant("admin", permission, "system system")
+    world.member("joe", "admin")
+    login = world.session("joe", "admin")
+    world.edit(Session, login.id, token_hash=token_hash("of joe"))
+    return Caller("of joe", "joe")
 
 
 def with_floors(place: Place) -> Floored:

@@ -18,15 +18,14 @@ from sqlalchemy import select
 from catalog.conflict_classes import levels_of
 from catalog.floors import readable, withheld_from
 from catalog.label import PUBLIC, Label, combine
-from catalog.models import OutputRow, SenderRow, Session, User
+from catalog.models import OutputRow, SenderRow, User
 from catalog.permission import ObjectKind, Permission
-from catalog.sessions import token_hash
 from catalog.wanted import wanted_runs
 from secadmin.control import conflict_classes, grants, people, streams, walls
 from secadmin.control.floors import lower_floor, show_floors
 from secadmin.control.work import Caller
 from tests.unit.catalog.world import World
-from tests.unit.secadmin.control.floored import Floored
+from tests.unit.secadmin.control.floored import Floored, let_joe_administer
 from tests.unit.secadmin.control.place import IN1, IN2, add_stream
 
 LONE = 11
@@ -82,18 +81,14 @@ class Desk:
 @pytest.fixture
 def desk(floored: Floored) -> Desk:
     world = floored.place.world
-    world.grant("admin", "CHANGE SYSTEM", "system system")
-    world.grant("admin", "ADD CONFLICT CLASS", "system system")
-    world.member("joe", "admin")
-    login = world.session("joe", "admin")
-    world.edit(Session, login.id, token_hash=token_hash("of joe"))
+    joe = let_joe_administer(world)
     add_stream(world, "lone", LONE)
     world.grant("reader", "READ TUPLE", "stream in2")
     world.grant("reader", "READ TUPLE", "stream lone")
     world.role("upper", ["reader"])
     world.role("writer")
     world.user("ann", "upper", "writer")
-    return Desk(floored, Caller("of joe", "joe"))
+    return Desk(floored, joe)
 
 
 def lock(desk: Desk) -> None:
