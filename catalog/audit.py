@@ -7,6 +7,7 @@ can still cut off the end or restore an older state. The heads that are kept els
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -32,6 +33,10 @@ NOBODY = "(nobody)"
 SECRET_KEYS = frozenset(
     {"password", "secret", "token", "password_hash", "token_hash", "authorization"}
 )
+
+
+MAX_NOTED = 8_000
+"""How many characters `bounded` leaves of a value: conditions of policies may be much longer."""
 
 
 class Outcome(StrEnum):
@@ -81,6 +86,18 @@ def append(
     session.add(entry)
     head.seq, head.hash = entry.seq, entry.hash
     session.flush()
+
+
+def bounded(value: object) -> object:
+    """A value for the detail of an entry: if its JSON is long, the beginning and a digest of all.
+
+    The digest shows whether a text that somebody has kept is the one that the entry is about.
+    """
+    text = _canonical(value)
+    if len(text) <= MAX_NOTED:
+        return value
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"beginning": text[:MAX_NOTED], "characters": len(text), "sha256": digest}
 
 
 def head(session: Session) -> Head:

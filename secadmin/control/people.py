@@ -31,6 +31,7 @@ from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.operator_limits import stop_beyond_limits
 from secadmin.control.platform import Platform
+from secadmin.control.policies import note_policies_of
 from secadmin.control.queries import stop_for
 from secadmin.control.sender_topics import settle_senders
 from secadmin.control.sender_warnings import warnings_about
@@ -206,6 +207,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         role = work.role(name)
         touched = or_(of_role(work.change, role.id), of_named_above(work.change, role.id))
         members = list(work.session.scalars(members_of(work.change, role.id)))
+        note_policies_of(work, role)
         forget_role(work.session, role)
         for table, column in (
             (Grant, Grant.role_id),

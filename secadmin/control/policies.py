@@ -8,10 +8,11 @@ returned. Queries whose roles see another part of the stream now are merged anew
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import bindparam, func, or_, select
 
+from catalog.audit import bounded
 from catalog.errors import Conflict, InvalidInput, NotFound
 from catalog.models import Object, PolicyRow, Role, StreamRow
 from catalog.names import check_object_name
@@ -33,6 +34,12 @@ MAX_POLICIES_OF_A_STREAM = 1_000
 # Statements are built once, because building one takes longer than running it.
 _OF_STREAM = PolicyRow.stream_id == bindparam("stream")
 _NAMED = select(PolicyRow).where(_OF_STREAM, PolicyRow.name == bindparam("name"))
+_OF_ROLE = (
+    select(PolicyRow, Object.name)
+    .join(Object, Object.id == PolicyRow.stream_id)
+    .where(PolicyRow.role_id == bindparam("role"))
+    .order_by(Object.name, PolicyRow.name)
+)
 _COUNTED = select(func.count(), func.count().filter(PolicyRow.role_id == bindparam("role"))).where(
     _OF_STREAM
 )
@@ -72,7 +79,8 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
     and fenced. Raises InvalidInput, with the position in a condition, if it cannot be enforced.
     """
     check_object_name(wanted.name)
-    with working(platform, caller, "add policy", _target(wanted.stream, wanted.name)) as work:
+    target = _target(wanted.stream, wanted.name)
+    with working(platform, caller, "add policy", target, {"role": wanted.role}) as work:
         stream = stream_to_change(work, wanted.stream)
         role = work.role(wanted.role)
         view = wanted.read(relation_of(work, stream))
@@ -80,17 +88,7 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
             raise InvalidInput(
                 "a shared topic is one sender, and a minimum needs several: leave the minimum out"
             )
-        before = find_policy(work, stream, wanted.name)
-        touched = {role.id}
-        if before is not None:
-            if not wanted.replace:
-                raise Conflict(
-                    f"{stream.name} has a policy {wanted.name!r} already; replace it with "
-                    "--replace, or choose another name"
-                )
-            touched.add(before.role_id)
-            work.session.delete(before)
-            work.session.flush()
+        touched = {role.id} | _make_way(work, stream, wanted)
         _require_room(work, stream, role)
         work.session.add(
             PolicyRow(
@@ -101,9 +99,26 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
                 xacml=wanted.xacml,
             )
         )
-        work.detail["role"] = role.name
-        work.detail["replaced"] = before is not None
+        work.detail["view"] = _noted(view)
         return _enforce(work, stream, touched)
+
+
+def _make_way(work: Work, stream: Object, wanted: PolicyDefinition) -> set[int]:
+    """Remove the policy that the new one replaces, and note what it showed. Gives its role."""
+    before = find_policy(work, stream, wanted.name)
+    work.detail["replaced"] = before is not None
+    if before is None:
+        work.detail["before"] = None
+        return set()
+    if not wanted.replace:
+        raise Conflict(
+            f"{stream.name} has a policy {wanted.name!r} already; replace it with --replace, or "
+            "choose another name"
+        )
+    work.detail["before"] = _before(work, before)
+    work.session.delete(before)
+    work.session.flush()
+    return {before.role_id}
 
 
 def remove_policy(platform: Platform, caller: Caller, stream: str, name: str) -> list[int]:
@@ -111,9 +126,21 @@ def remove_policy(platform: Platform, caller: Caller, stream: str, name: str) ->
     with working(platform, caller, "remove policy", _target(stream, name)) as work:
         obj = stream_to_change(work, stream)
         policy = require_policy(work, obj, name)
-        work.detail["role"] = work.session.get_one(Role, policy.role_id).name
+        work.detail["before"] = before = _before(work, policy)
+        work.detail["role"] = before["role"]
         work.session.delete(policy)
         return _enforce(work, obj, {policy.role_id})
+
+
+def note_policies_of(work: Work, role: Role) -> None:
+    """Note the policies of a role that is about to be removed with them, and what they show."""
+    rows = work.session.execute(_OF_ROLE, {"role": role.id}).all()
+    noted = [
+        {"policy": row.name, "stream": stream, "view": _noted(from_stored(RoleView, row.view))}
+        for row, stream in rows
+    ]
+    if noted:
+        work.detail["policies"] = bounded(noted)
 
 
 def list_policies(platform: Platform, caller: Caller, stream: str) -> list[ShownPolicy]:
@@ -135,6 +162,17 @@ def show_policy(platform: Platform, caller: Caller, stream: str, name: str) -> S
         obj = stream_to_change(view, stream)
         policy = require_policy(view, obj, name)
         return _shown(obj, policy, view.session.get_one(Role, policy.role_id).name)
+
+
+def _before(work: Work, policy: PolicyRow) -> dict[str, object]:
+    """What a policy shows that is about to be removed, and to whom."""
+    role = work.session.get_one(Role, policy.role_id).name
+    return {"role": role, "view": _noted(from_stored(RoleView, policy.view))}
+
+
+def _noted(view: RoleView) -> object:
+    """What a policy shows, for the audit log: the catalog does not keep it for ever."""
+    return bounded(asdict(written_view(view)))
 
 
 def _target(stream: str, name: str) -> str:

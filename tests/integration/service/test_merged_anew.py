@@ -157,7 +157,9 @@ def test_a_query_goes_on_with_what_its_role_sees_now(
     with scene.platform.catalog.read() as session:
         entry = session.scalars(called.order_by(AuditEntry.seq.desc())).first()
     assert entry is not None and entry.object == f"policy p on stream {scene.stream}"
-    assert entry.detail == {"role": role, "replaced": True, "begun anew": [before.object_id]}
+    told = {key: entry.detail[key] for key in ("role", "replaced", "begun anew")}
+    assert told == {"role": role, "replaced": True, "begun anew": [before.object_id]}
+    assert entry.detail["before"]["view"] != entry.detail["view"]
 
 
 def test_who_sees_more_loses_nothing(scene: Scene, role: str, fresh: Callable[[str], str]) -> None:
