@@ -142,7 +142,7 @@ def working(
     nothing else happens. Raises Unavailable if the change is committed but Kafka could not be
     changed yet.
     """
-    with changing(platform, caller, action, target) as work:
+    with changing(platform, caller, action, target, asked) as work:
         yield work
     carry_out(platform, work)
 
@@ -155,7 +155,13 @@ def carry_out(platform: Platform, work: Work) -> None:
 
 
 @contextmanager
-def changing(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Work]:
+def changing(
+    platform: Platform,
+    caller: Caller,
+    action: str,
+    target: str,
+    asked: Mapping[str, Any] = NOTHING_MORE,
+) -> Iterator[Work]:
     """The first part of `working`: run an operation, and commit it. The caller calls `carry_out`.
 
     For a block that holds locks which must not be held for as long as Kafka may take.
