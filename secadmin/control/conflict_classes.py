@@ -18,7 +18,7 @@ from catalog.relation import Relation
 from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from secadmin.control.query_rights import computed_from
-from secadmin.control.settlement import of_objects
+from secadmin.control.settlement import of_objects, of_users
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
 
@@ -70,15 +70,29 @@ def add_company_to(platform: Platform, caller: Caller, name: str, company: str) 
 def remove_class(platform: Platform, caller: Caller, name: str) -> None:
     """Remove a conflict class that no stream uses any more. Needs CHANGE PERM on it.
 
-    Nobody holds its companies from then on.
+    Nobody holds its companies from then on: what users read by their levels in it has ended when
+    the call has returned.
     """
     with working(platform, caller, "remove conflict class", f"conflict class {name}") as work:
         obj = work.find(ObjectKind.CONFLICT_CLASS, name)
         work.require(Permission.CHANGE_PERM, obj)
         if _streams_with(work, obj):
             raise Conflict(f"streams still have companies of {name!r}; remove them first")
-        work.session.execute(delete(UserLevel).where(UserLevel.class_id == obj.id))
+        _take_levels(work, obj)
         obj.removed_at = obj.gone_at = platform.clock()
+
+
+def _take_levels(work: Work, obj: Object) -> None:
+    """Take the levels that users have in a class.
+
+    Floors may have brought its companies into streams without a rule for them.
+    """
+    held = UserLevel.class_id == obj.id
+    users = work.session.scalars(select(UserLevel.user_id).where(held)).all()
+    work.session.execute(delete(UserLevel).where(held))
+    if users:
+        work.settlement.settle(of_users(users))
+        work.change.bump_generation()
 
 
 def find_class(view: Reading, name: str) -> ConflictClass:
