@@ -2,6 +2,9 @@
 
 A text is registered once. Its clauses become categories of the stream, and the roles in them get a
 category each. Two texts with the same clauses have the same label.
+
+Clauses are never free again. So one sender brings only a part of those that a stream can have, and
+some are kept for the label rule: a role that it names may come back, and has new clauses then.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from sqlalchemy.orm import Session
 from catalog.categories import next_category, role_clauses
 from catalog.category_kind import CategoryKind
 from catalog.errors import InvalidInput
-from catalog.label import Label
-from catalog.label_rule import ByExpression, ByHeader, BySender, LabelRule
-from catalog.models import CategoryRow, ClauseRole, LabelText, Role, SenderPolicy
+from catalog.label import PUBLIC, Label
+from catalog.label_rule import ByExpression, ByHeader, BySender, LabelRule, fixed_texts
+from catalog.models import CategoryRow, ClauseRole, LabelText, Role, SenderPolicy, StreamRow
 from catalog.role_expression import Clause, RoleExpression, read_role_expression
 from catalog.store import bump_generation
 from catalog.stored_form import from_stored
@@ -27,6 +30,10 @@ from catalog.stored_form import from_stored
 MAX_TEXTS = 4_096
 MAX_TEXTS_OF_SENDER = 1_024
 MAX_CLAUSES_OF_STREAM = 1_024
+MAX_CLAUSES_OF_SENDER = 128
+"""How many clauses can be new in a stream with the texts of one sender."""
+CLAUSES_OF_RULE = 128
+"""How many of a stream's clauses no sender can take, because its label rule may need them."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^"\s&|()]+')
 
 
@@ -93,9 +100,11 @@ def register(session: Session, stream: int, text: str, user: int | None) -> Regi
         return Registered(known)
     expression = read_role_expression(text)
     ids = _role_ids(session, text)
+    ruled = _is_of_rule(session, stream, text)
+    user = None if ruled else user
     _require_room(session, stream, user)
     made = _Allocation(session, stream, ids)
-    made.require_room(expression)
+    made.require_room(expression, user, ruled=ruled)
     label = made.label_of(expression)
     session.add(LabelText(stream_id=stream, text=text, clauses=label.to_wire(), user_id=user))
     session.flush()
@@ -153,6 +162,24 @@ def _require_room(session: Session, stream: int, user: int | None) -> None:
         )
 
 
+def _is_of_rule(session: Session, stream: int, text: str) -> bool:
+    """Whether the stream's own label rule has the text, whoever brings it."""
+    stored = session.scalar(select(StreamRow.label_rule).where(StreamRow.object_id == stream))
+    return stored is not None and text in fixed_texts(rule_from_stored(stored))
+
+
+def _brought_by(session: Session, stream: int, user: int) -> int:
+    """How many clauses were new in the stream with the texts that this sender used first."""
+    rows = select(LabelText.clauses, LabelText.user_id).where(LabelText.stream_id == stream)
+    seen = brought = 0
+    for row in session.execute(rows.order_by(LabelText.id)):
+        label = Label.from_wire(row.clauses) or PUBLIC
+        if row.user_id == user:
+            brought |= label.bits & ~seen
+        seen |= label.bits
+    return brought.bit_count()
+
+
 class _Allocation:
     """Finds the categories of roles and clauses of one stream, and makes those that are missing."""
 
@@ -163,13 +190,24 @@ class _Allocation:
         self._clauses = self._categories_of_clauses()
         self._used = {each for roles in self._clauses for each in roles.categories()}
 
-    def require_room(self, expression: RoleExpression) -> None:
-        """Raise InvalidInput if the stream would have too many clauses."""
-        known = sum(self._known(clause) for clause in expression.clauses)
-        if len(self._clauses) + len(expression.clauses) - known > MAX_CLAUSES_OF_STREAM:
+    def require_room(self, expression: RoleExpression, user: int | None, *, ruled: bool) -> None:
+        """Raise InvalidInput if the stream, or the sender there, would have too many clauses."""
+        new = sum(not self._known(clause) for clause in expression.clauses)
+        if new == 0:
+            return
+        most = MAX_CLAUSES_OF_STREAM - (0 if ruled else CLAUSES_OF_RULE)
+        if len(self._clauses) + new > most:
             raise InvalidInput(
-                f"the role expressions of the stream have up to {MAX_CLAUSES_OF_STREAM} different "
-                "conditions, and there is no room for those of a new one"
+                f"the role expressions of the stream have up to {most} different conditions, and "
+                "there is no room for those of a new one; use conditions that it has already"
+            )
+        if user is None:
+            return
+        brought = _brought_by(self._session, self._stream, user)
+        if brought + new > MAX_CLAUSES_OF_SENDER:
+            raise InvalidInput(
+                f"the sender has brought {brought} different conditions into the stream, and can "
+                f"bring {MAX_CLAUSES_OF_SENDER}; use conditions that the stream has already"
             )
 
     def _known(self, clause: Clause) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -13,11 +14,24 @@ from catalog import label_texts
 from catalog.categories import carried_categories, role_clauses, source_categories
 from catalog.clearance import Clearance
 from catalog.errors import InvalidInput
+from catalog.expression import Literal
 from catalog.label import Label
-from catalog.label_texts import Registered, forget_role, register, roles_named, texts_of
-from catalog.models import LabelText, Role, Session, User
+from catalog.label_rule import ByExpression, LabelRule
+from catalog.label_texts import (
+    Registered,
+    fixed_texts_of,
+    forget_role,
+    register,
+    roles_named,
+    texts_of,
+)
+from catalog.models import LabelText, Role, Session, StreamRow, User
+from catalog.record_format import USUAL
+from catalog.relation import Relation, RelationKind
 from catalog.role_clauses import RoleClauses
 from catalog.role_expression import read_role_expression
+from catalog.schema import Schema, Type
+from catalog.stored_form import to_stored
 from tests.unit.catalog.world import World
 
 ROLES = ("doctor", "nurse", "icu", "Night Shift")
@@ -134,12 +148,108 @@ def test_the_numbers_are_bounded(ward: World, monkeypatch: pytest.MonkeyPatch) -
         registered(ward, "icu", user=bob)
     assert registered(ward, "doctor", user=bob).label, "a known text needs no room"
     registered(ward, "icu")
-    monkeypatch.setattr(label_texts, "MAX_CLAUSES_OF_STREAM", 3)
+    monkeypatch.setattr(label_texts, "MAX_CLAUSES_OF_STREAM", label_texts.CLAUSES_OF_RULE + 3)
     with pytest.raises(InvalidInput, match="up to 3 different conditions"):
         registered(ward, "doctor | icu")
     monkeypatch.setattr(label_texts, "MAX_TEXTS", 3)
     with pytest.raises(InvalidInput, match="the stream has 3 different"):
         registered(ward, "nurse & icu")
+
+
+def conditions(roles: Sequence[str]) -> Iterator[str]:
+    """Expressions of one condition each, all different."""
+    for count in range(2, len(roles)):
+        yield from map(" | ".join, combinations(roles, count))
+
+
+def bring(world: World, texts: Iterable[str], user: int | None) -> tuple[int, str]:
+    """Register texts until there is no room for one: how many it were, and the refusal."""
+    number = world.get_object("stream ward").id
+    with world.catalog.change("test") as change:
+        change.audit("bring", "test")
+        for count, text in enumerate(texts):
+            try:
+                register(change.session, number, text, user)
+            except InvalidInput as refusal:
+                return count, refusal.detail
+    raise AssertionError("there is room for all")
+
+
+def test_one_sender_leaves_room_for_the_conditions_of_others(ward: World) -> None:
+    eve, bob = ward.user("eve").id, ward.user("bob").id
+    many = [ward.role(f"A{number}").name for number in range(11)]
+    registered(ward, "doctor & nurse")
+    registered(ward, "doctor & nurse & A1 & A2", user=eve)
+    count, refusal = bring(ward, conditions(many), eve)
+    assert count == 126, "she has brought two already, and not those of the rule"
+    assert "has brought 128 different conditions into the stream, and can bring 128" in refusal
+    assert registered(ward, "A2 & A1 & nurse", user=eve).label, "it brings nothing new"
+    for text in ("icu", "A1 & icu", "A1 | icu"):
+        assert registered(ward, text, user=bob).label, "eve has not used up all"
+    with pytest.raises(InvalidInput, match="has brought 128"):
+        registered(ward, "A2 | icu", user=eve)
+
+
+def test_what_a_sender_brought_counts_also_when_others_use_it(
+    ward: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eve, bob = ward.user("eve").id, ward.user("bob").id
+    monkeypatch.setattr(label_texts, "MAX_CLAUSES_OF_SENDER", 2)
+    for user, text in ((eve, "doctor"), (bob, "doctor & nurse"), (eve, "nurse & doctor & icu")):
+        registered(ward, text, user=user)
+    with pytest.raises(InvalidInput, match="has brought 2 different"):
+        registered(ward, "doctor | icu", user=eve)
+    assert registered(ward, "doctor | icu", user=bob).new_clauses
+    with pytest.raises(InvalidInput, match="has brought 2 different"):
+        registered(ward, "doctor | nurse", user=bob)
+
+
+def test_senders_leave_room_for_the_label_rule(
+    ward: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role of the rule may be removed and added again, and then its text has new clauses."""
+    rule = ByExpression(Literal("doctor & icu", Type.STRING))
+    add_row(ward, "ward", rule)
+    bob = ward.user("bob").id
+    registered(ward, "doctor & icu")
+    monkeypatch.setattr(label_texts, "MAX_CLAUSES_OF_STREAM", 6)
+    monkeypatch.setattr(label_texts, "CLAUSES_OF_RULE", 2)
+    assert bring(ward, conditions(ROLES[:3]), bob)[0] == 2
+    changed(ward, lambda session: forget_role(session, session.get_one(Role, doctor(ward))))
+    ward.edit(Role, doctor(ward), name="surgeon")
+    ward.role("doctor")
+    with pytest.raises(InvalidInput, match="up to 4 different conditions"):
+        registered(ward, "nurse & doctor", user=bob)
+    again = registered(ward, "doctor & icu", user=bob)
+    assert again.new_clauses, "bob's record has it, and it is the rule's"
+    number = ward.get_object("stream ward").id
+    with ward.catalog.read() as session:
+        assert fixed_texts_of(session)[number] == {"doctor & icu": again.label}
+
+
+def doctor(world: World) -> int:
+    return world.get_role("doctor")
+
+
+def add_row(world: World, name: str, rule: LabelRule) -> None:
+    """Make the row of a stream with this label rule."""
+    world.object("schema s")
+    stream = world.get_object(f"stream {name}")
+    relation = Relation(stream.id, name, RelationKind.STREAM, Schema(()), None, 0)
+    world.add(
+        StreamRow(
+            object_id=stream.id,
+            schema_id=world.get_object("schema s").id,
+            relation=to_stored(relation),
+            record_format=to_stored(USUAL),
+            label_rule=to_stored(rule),
+            max_ahead_ms=0,
+            max_bytes=1,
+            partitions=1,
+            shared=False,
+            ingest_group=1,
+        )
+    )
 
 
 def test_a_removed_role_gives_nothing_and_its_texts_are_dropped(ward: World) -> None:
