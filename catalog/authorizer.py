@@ -26,7 +26,7 @@ from catalog.category_kind import KINDS, CategoryKind
 from catalog.clearance import Clearance
 from catalog.decision import Decision
 from catalog.errors import Denied
-from catalog.label import Label
+from catalog.label import MAX_CATEGORIES, Label
 from catalog.models import CategoryRow, Grant, Object
 from catalog.namespace import SYSTEM_NAME, Namespace, namespace_of, not_found
 from catalog.permission import APPLIES, OWNER_HOLDS, ObjectKind, Permission
@@ -38,6 +38,7 @@ _GIVEN_BY: dict[Permission, frozenset[Permission]] = {
 }
 # With more categories than this, it is faster to fetch all than to name each one.
 _MAX_NAMED_BITS = 500
+_IN_LABELS = Label((1 << MAX_CATEGORIES) - 1)
 
 # Statements are built once, because building one takes longer than running it.
 _ROLES: BindParameter[int] = bindparam("roles")
@@ -209,8 +210,8 @@ class Authorizer:
         aggregated one, but not to a user that may SEND there by any role. A role gives its own
         category, and the user's level those of its companies or of T; what clauses and companies
         follow from them is said by `RoleClauses.cleared`. Nobody gets a
-        category of another kind, or of a removed stream. `within` limits the answer to these
-        categories, which is faster if they are few.
+        category of another kind, of a removed stream, or that no label can have. `within` limits
+        the answer to these categories, which is faster if they are few.
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
@@ -221,6 +222,7 @@ class Authorizer:
             query, asked["bits"] = _READABLE_NAMED, list(bits)
         held = Clearance.of(*self._session.scalars(query, asked))
         clearance = Clearance(held.bits | subject.level.bits)
+        clearance = clearance.cut_to(_IN_LABELS)
         return clearance if within is None else clearance.cut_to(within)
 
     def _holding(

@@ -8,22 +8,43 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from catalog.category_kind import CategoryKind
-from catalog.label import PUBLIC, Label, combine
+from catalog.errors import Conflict
+from catalog.label import MAX_CATEGORIES, PUBLIC, Label, combine
 from catalog.models import CategoryRow, ClauseRole, FloorCategory
 from catalog.role_clauses import NO_CLAUSES, RoleClauses
 
 _CARRIED = (CategoryKind.SOURCE, CategoryKind.ROLE_CLAUSE)
 
 
-def next_category(session: Session) -> int:
-    """The first bit that no category ever had."""
+def registered_categories(session: Session) -> int:
+    """The first bit that no category ever had: all that there ever were have lower ones."""
     highest = session.scalar(select(func.max(CategoryRow.bit)))
     return 0 if highest is None else highest + 1
 
 
+def next_category(session: Session, wanted: int = 1) -> int:
+    """The first of so many bits that no category ever had.
+
+    Raises Conflict if a label could not have all of them. Nothing that takes rights away needs a
+    new category, so it never fails for that.
+    """
+    first = registered_categories(session)
+    if first + wanted > MAX_CATEGORIES:
+        raise Conflict(
+            f"the platform has {MAX_CATEGORIES} categories, which are never free again: {first} "
+            f"were given, and this needs {wanted} more; use the streams, companies and conditions "
+            "that there are, or another deployment"
+        )
+    return first
+
+
 def source_categories(session: Session) -> Mapping[int, Label]:
-    """The category that each stream gives to all of its tuples, by the stream's id."""
-    return _by_stream(session, (CategoryKind.SOURCE,))
+    """The category that each stream gives to all of its tuples, by the stream's id.
+
+    A stream whose category no label can have is left out, as one without a category.
+    """
+    found = _by_stream(session, (CategoryKind.SOURCE,))
+    return {id_: label for id_, label in found.items() if label.bits.bit_length() <= MAX_CATEGORIES}
 
 
 def carried_categories(session: Session) -> Mapping[int, Label]:

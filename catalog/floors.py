@@ -17,6 +17,9 @@ A floor rises in three steps, each when the one before has been applied (`secadm
    a run would take a tuple that has them for an invisible one.
 2. Ingest adds them to what the sender sends.
 3. The user gets what they show. Until then they are withheld from all of its accesses.
+
+A stored floor that cannot be read must not become a smaller one, and must not hold up others: what
+its sender sends is not ingested, and it does not rise.
 """
 
 from __future__ import annotations
@@ -82,11 +85,17 @@ def readable(session: orm.Session, user: User) -> Label:
     return Label.of(*deciding.union(set(session.scalars(named)).intersection(held)))
 
 
-def floor_of_user(session: orm.Session, user_id: int) -> Label:
-    """What all that the user sends should carry: what it can read, and each floor that it had."""
+def floor_of_user(session: orm.Session, user_id: int) -> Label | None:
+    """What all that the user sends should carry: what it can read, and each floor that it had.
+
+    None if one of these cannot be read: then nobody can say.
+    """
     own = select(SenderRow.floor).where(SenderRow.user_id == user_id, SenderRow.floor.is_not(None))
-    before = combine(map(read_floor, session.scalars(own)))
-    return readable(session, session.get_one(User, user_id)) | before
+    found = list(map(read_floor, session.scalars(own)))
+    before = [each for each in found if each is not None]
+    if len(before) < len(found):
+        return None
+    return readable(session, session.get_one(User, user_id)) | combine(before)
 
 
 def remember_readable(session: orm.Session) -> None:
@@ -101,16 +110,14 @@ def remember_readable(session: orm.Session) -> None:
         if row.user_id not in found:
             found[row.user_id] = readable(session, session.get_one(User, row.user_id))
         before = PUBLIC if row.floor is None else read_floor(row.floor)
-        row.floor = (before | found[row.user_id]).to_wire()
+        if before is not None:
+            row.floor = (before | found[row.user_id]).to_wire()
     session.flush()
 
 
-def read_floor(text: str | None) -> Label:
-    """A stored floor. Raises ValueError for what is none: it must not become a smaller one."""
-    label = Label.from_wire(text) if text is not None else None
-    if label is None:
-        raise ValueError("not the stored floor of a sender")
-    return label
+def read_floor(text: str | None) -> Label | None:
+    """A stored floor, or None for what is none."""
+    return Label.from_wire(text)
 
 
 def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, Label]:
@@ -118,8 +125,8 @@ def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, La
 
     It is what the user can read and ingest may not yet add to what it sends. The categories of a
     stream itself are in each label there, so its senders need not wait for them. For a floor that
-    is not `stamped` nothing is withheld, because ingest does not read that topic. A user that is
-    not in the result has no floor.
+    is not `stamped` nothing is withheld, because ingest does not read that topic. All is withheld
+    where nobody can say what ingest adds. A user that is not in the result has no floor.
     """
     rows = session.execute(
         select(SenderRow.user_id, SenderRow.stream_id, SenderRow.stamped).where(
@@ -134,7 +141,8 @@ def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, La
     for user, stream, stamped in rows:
         if user is None or stamped is None:
             continue
-        held = own.get(stream, PUBLIC).bits | read_floor(stamped).bits
+        added = read_floor(stamped)
+        held = 0 if added is None else added.bits | own.get(stream, PUBLIC).bits
         found[user] = found.get(user, held) & held
     nothing = {row.user_id: PUBLIC for row in rows if row.user_id is not None}
     return nothing | {

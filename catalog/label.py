@@ -1,7 +1,7 @@
 """Labels: sets of categories as bit vectors (004 §3.2).
 
 A category is a bit position, and is never reused. There may be more than 64 categories: here a
-label is a Python integer, and on the wire it has as many 64-bit words as it needs.
+label is a Python integer, and on the wire it has as many 64-bit words as it needs, up to 1,024.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ WORD_BITS = 64
 _WORD_MASK = (1 << WORD_BITS) - 1
 _SIGN = 1 << (WORD_BITS - 1)
 MAX_WORDS = 1024
+MAX_CATEGORIES = MAX_WORDS * WORD_BITS
+"""All categories that there can ever be: a label with a higher one could not be read again."""
 
 
 def _signed(word: int) -> int:
@@ -56,7 +58,12 @@ class Label:
         return tuple(sorted({category // WORD_BITS for category in self.categories()}))
 
     def to_wire(self) -> str:
-        """The text of the Kafka header: 64-bit words, lowest first, signed decimal, with commas."""
+        """The text of the Kafka header: 64-bit words, lowest first, signed decimal, with commas.
+
+        Raises ValueError for a label that `from_wire` would not read.
+        """
+        if self.bits.bit_length() > MAX_CATEGORIES:
+            raise ValueError(f"a label has no category above {MAX_CATEGORIES - 1}")
         count = max(1, -(-self.bits.bit_length() // WORD_BITS))
         return ",".join(str(self.word(index)) for index in range(count))
 

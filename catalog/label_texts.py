@@ -19,10 +19,19 @@ from sqlalchemy.orm import Session
 
 from catalog.categories import next_category, role_clauses
 from catalog.category_kind import CategoryKind
-from catalog.errors import InvalidInput
+from catalog.category_shares import has_share, require_share
+from catalog.errors import Conflict, InvalidInput
 from catalog.label import PUBLIC, Label
 from catalog.label_rule import ByExpression, ByHeader, BySender, LabelRule, fixed_texts
-from catalog.models import CategoryRow, ClauseRole, LabelText, Role, SenderPolicy, StreamRow
+from catalog.models import (
+    CategoryRow,
+    ClauseRole,
+    LabelText,
+    Object,
+    Role,
+    SenderPolicy,
+    StreamRow,
+)
 from catalog.role_expression import Clause, RoleExpression, read_role_expression
 from catalog.store import bump_generation
 from catalog.stored_form import from_stored
@@ -195,6 +204,7 @@ class _Allocation:
         new = sum(not self._known(clause) for clause in expression.clauses)
         if new == 0:
             return
+        self._require_categories(expression, new)
         most = MAX_CLAUSES_OF_STREAM - (0 if ruled else CLAUSES_OF_RULE)
         if len(self._clauses) + new > most:
             raise InvalidInput(
@@ -209,6 +219,21 @@ class _Allocation:
                 f"the sender has brought {brought} different conditions into the stream, and can "
                 f"bring {MAX_CLAUSES_OF_SENDER}; use conditions that the stream has already"
             )
+
+    def _require_categories(self, expression: RoleExpression, clauses: int) -> None:
+        roles = {self._role_ids[name] for name in expression.roles} - self._roles.keys()
+        owner = self._session.get_one(Object, self._stream).owner_id
+        try:
+            next_category(self._session, clauses + len(roles))
+            if owner is not None and has_share(self._session, owner):
+                require_share(self._session, owner, clauses)
+        except Conflict:
+            # Who sends learns nothing of what the owner has.
+            raise InvalidInput(
+                "there are no categories left for the new conditions of the role expression; use "
+                "conditions that the stream has already. A stream of somebody who holds CHANGE "
+                "SYSTEM has the most"
+            ) from None
 
     def _known(self, clause: Clause) -> bool:
         ids = [self._role_ids[name] for name in clause]

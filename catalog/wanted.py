@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.backfills import WantedBackfill, wanted_backfills
-from catalog.categories import next_category, source_categories
+from catalog.categories import registered_categories, source_categories
 from catalog.clock import epoch_ms
 from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
@@ -268,18 +268,26 @@ def _ingest_runs(session: Session, sources: Mapping[int, Label]) -> Iterable[Ing
 
 
 def _senders(session: Session) -> Mapping[int, tuple[Sender, ...]]:
-    """stream id -> the senders whose topics are read."""
+    """stream id -> the senders whose topics are read.
+
+    One whose floor cannot be read waits: nobody knows what its tuples should carry.
+    """
     query = select(SenderRow).join(StreamRow, StreamRow.object_id == SenderRow.stream_id)
     query = query.where(is_ingested()).order_by(SenderRow.stream_id, SenderRow.id)
     by_stream = groupby(session.scalars(query), key=lambda row: row.stream_id)
     policies = {(row.stream_id, row.user_id): row.text for row in _policies(session)}
 
-    def sender(row: SenderRow) -> Sender:
+    def sender(row: SenderRow) -> Sender | None:
         policy = None if row.user_id is None else policies.get((row.stream_id, row.user_id))
         floor = PUBLIC if row.floor is None or row.lowered else read_floor(row.floor)
+        if floor is None:
+            return None
         return Sender(row.id, row.topic, policy, row.readmits, floor=floor)
 
-    return {id_: tuple(map(sender, rows)) for id_, rows in by_stream}
+    return {
+        id_: tuple(each for each in map(sender, rows) if each is not None)
+        for id_, rows in by_stream
+    }
 
 
 def _policies(session: Session) -> Iterable[SenderPolicy]:
@@ -318,7 +326,7 @@ def _query_runs(
     read = _read_by_others(session)
     of_sources = combine(sources.values())
     reaches = Reaches(session)
-    registered = next_category(session)
+    registered = registered_categories(session)
     here = assigned_to(session, engine) if engine is not None else None
     stopped = parked(session)
     copied = copies(session)

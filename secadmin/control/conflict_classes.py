@@ -18,6 +18,7 @@ from catalog.relation import Relation
 from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from secadmin.control.query_rights import computed_from
+from secadmin.control.room import require_room_for_categories
 from secadmin.control.settlement import of_objects, of_users
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
@@ -25,12 +26,16 @@ from secadmin.control.work import Caller, Reading, Work, reading, working
 def add_class(platform: Platform, caller: Caller, name: str, companies: Sequence[str]) -> None:
     """Add a conflict class with its companies. Needs ADD CONFLICT CLASS.
 
+    Its categories belong to the caller's share (`catalog.category_shares`).
+
     Raises InvalidInput, Conflict.
     """
     check_object_name(name)
     with working(platform, caller, "add conflict class", f"conflict class {name}") as work:
         work.require_system(Permission.ADD_CONFLICT_CLASS)
         work.require_free(Namespace.CONFLICT_CLASS, name)
+        # One more is that of T.
+        require_room_for_categories(work, work.subject.user_id, len(companies) + 1)
         obj = Object(
             kind=ObjectKind.CONFLICT_CLASS,
             namespace=Namespace.CONFLICT_CLASS,
@@ -61,6 +66,7 @@ def add_company_to(platform: Platform, caller: Caller, name: str, company: str) 
     with working(platform, caller, "add company", f"conflict class {name}") as work:
         obj = work.find(ObjectKind.CONFLICT_CLASS, name)
         work.require(Permission.CHANGE_PERM, obj)
+        require_room_for_categories(work, obj.owner_id, 1)
         add_company(work.session, _known(work, obj), company)
         work.detail["company"] = company
         _settle(work, obj)

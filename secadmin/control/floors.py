@@ -31,9 +31,10 @@ from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
 from secadmin.control.query_rights import computed_from
 from secadmin.control.settlement import Settlement, of_objects, of_user, of_users
-from secadmin.control.work import Caller, reading, working
+from secadmin.control.work import Caller, Reading, reading, working
 
 _ENDED = ("stopped", "failed")
+_UNREADABLE = "a floor that cannot be read, so nothing that the user sends is ingested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,18 @@ def show_floors(platform: Platform, caller: Caller, stream: str) -> list[Floor]:
         return [
             Floor(
                 name,
-                tuple(category_words(view, bit)[0] for bit in read_floor(row.floor).categories()),
-                row.stamped == row.floor,
+                _words(view, read_floor(row.floor)),
+                row.stamped == row.floor and read_floor(row.floor) is not None,
                 row.lowered,
             )
             for row, name in view.session.execute(own.order_by(User.name))
         ]
+
+
+def _words(view: Reading, floor: Label | None) -> tuple[str, ...]:
+    if floor is None:
+        return (_UNREADABLE,)
+    return tuple(category_words(view, bit)[0] for bit in floor.categories())
 
 
 def lower_floor(platform: Platform, caller: Caller, stream: str, user: str) -> None:
@@ -107,6 +114,8 @@ def begin_floors(session: orm.Session, rows: Collection[SenderRow]) -> None:
     for row in rows:
         if row.user_id is not None and session.get_one(StreamRow, row.stream_id).floored:
             wanted = floor_of_user(session, row.user_id)
+            if wanted is None:
+                continue
             row.floor = wanted.to_wire()
             if _lacking(session, row.stream_id, wanted).bits == 0:
                 row.stamped = row.floor
@@ -165,13 +174,15 @@ class _Steps:
             unknown = not_applied(self.session, stream)
             if unknown.bits and _readers_know(self.session, stream):
                 self.known.add(stream)
-        wanted: dict[int, Label] = {}
+        wanted: dict[int, Label | None] = {}
         for row in rows:
             if row.user_id is None:
                 continue
             if row.user_id not in wanted:
                 wanted[row.user_id] = floor_of_user(self.session, row.user_id)
-            self._of_sender(row, wanted[row.user_id])
+            floor = wanted[row.user_id]
+            if floor is not None:
+                self._of_sender(row, floor)
         return bool(self.known or self.carried or self.floors or self.stamped)
 
     def _of_sender(self, row: SenderRow, wanted: Label) -> None:

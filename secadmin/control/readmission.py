@@ -46,6 +46,7 @@ _REFUSED_S = 5.0
 _REFUSALS = 10_000
 # All other changes wait meanwhile, revocations too. To register one text takes some milliseconds.
 _IN_ONE_CHANGE = 50
+_NO_FLOOR = "the floor of the sender cannot be read; an administrator can lower it"
 # A record of a sender's topic has at most 1 MiB, with its headers.
 _MOST_BYTES = 1024 * 1024 - 4 * 1024
 # The label of each text of a stream, by the stream's id, or why it has none.
@@ -155,7 +156,7 @@ def _moved(
     records: Sequence[Parked],
     streams: dict[str, _Stream],
     decided: _Decided,
-    floors: dict[str, Label],
+    floors: dict[str, Label | None],
 ) -> Iterator[Moved]:
     for record in records:
         stream = streams.get(record.stream)
@@ -166,13 +167,15 @@ def _moved(
             headers = ((TAKEN_HEADER, record.taken_ms.encode()),)
             yield Moved(stream.topic, record.partition, record.key, record.value, headers)
             continue
-        label = decided[stream.id, record.roles]
+        label, floor = decided[stream.id, record.roles], floors.get(record.sender, PUBLIC)
         if isinstance(label, str):
             yield _refusal(record, stream, f"role expression: {label}")
         elif len(record.key or b"") + len(record.value or b"") > _MOST_BYTES:
             yield _refusal(record, stream, "larger than a record that is sent again may be")
+        elif floor is None:
+            yield _refusal(record, stream, _NO_FLOOR)
         else:
-            yield _readmitted(record, stream, label | floors.get(record.sender, PUBLIC))
+            yield _readmitted(record, stream, label | floor)
 
 
 def sorted_by_text(
@@ -222,8 +225,11 @@ def _users(session: orm.Session, senders: Collection[str]) -> dict[str, int | No
     return {str(row.id): row.user_id for row in rows}
 
 
-def _floors(session: orm.Session, senders: Collection[str]) -> dict[str, Label]:
-    """The floor of each of these senders, by its id. It may be gone by now."""
+def _floors(session: orm.Session, senders: Collection[str]) -> dict[str, Label | None]:
+    """The floor of each of these senders, by its id. It may be gone by now.
+
+    None is for one that cannot be read.
+    """
     ids = [int(sender) for sender in senders]
     own = (SenderRow.id.in_(ids), SenderRow.floor.is_not(None), SenderRow.lowered.is_(False))
     rows = session.execute(select(SenderRow.id, SenderRow.floor).where(*own)) if ids else ()

@@ -1,4 +1,4 @@
-"""Checks that a user is within its limits (`catalog.user_limits`)."""
+"""Checks that a user is within its limits (`catalog.user_limits`, `catalog.category_shares`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import bindparam, func, orm, select
 
+from catalog.categories import next_category
+from catalog.category_shares import require_share
 from catalog.errors import Conflict
 from catalog.models import (
     Access,
@@ -16,9 +18,11 @@ from catalog.models import (
     OutputRow,
     QueryRow,
 )
+from catalog.permission import Permission
 from catalog.plan import Plan, source_nodes
 from catalog.stored_form import from_stored
 from catalog.user_limits import UserLimits
+from secadmin.control.work import Reading
 
 _PLANS_OF_BACKFILLS = (
     select(ExecutionRow.plan)
@@ -58,6 +62,16 @@ def require_room_for_access(limits: UserLimits, session: orm.Session, user_id: i
     live = select(func.count()).where(Access.user_id == user_id, Access.ended_at.is_(None))
     held = session.scalar(live) or 0
     _require("accesses", held, 1, limits.accesses, "end one first")
+
+
+def require_room_for_categories(view: Reading, owner_id: int | None, wanted: int) -> None:
+    """Raise Conflict if an object of this owner may not take so many new categories.
+
+    The owner's share does not bound a caller that holds CHANGE SYSTEM.
+    """
+    next_category(view.session, wanted)
+    if owner_id is not None and not view.holds_system(Permission.CHANGE_SYSTEM):
+        require_share(view.session, owner_id, wanted)
 
 
 def reads_of(plan: Plan) -> int:

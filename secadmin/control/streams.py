@@ -35,6 +35,7 @@ from secadmin.control.level_rules import read_level_rule, shown_rules
 from secadmin.control.new_topics import new_topics
 from secadmin.control.platform import Platform
 from secadmin.control.role_texts import register_texts
+from secadmin.control.room import require_room_for_categories
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
 from secadmin.control.settlement import of_objects
 from secadmin.control.sight import Sight
@@ -288,6 +289,7 @@ def _check(view: Reading, wanted: StreamDefinition) -> _Checked:
     _check_event_time(wanted, schema)
     if wanted.declaration is not None:
         _check_declaration(wanted, wanted.declaration, schema)
+    require_room_for_categories(view, view.subject.user_id, len(_begins_with(wanted)))
     levels = read_level_rule(view, wanted.company_rules, schema)
     if levels is not None and wanted.public:
         raise InvalidInput("everybody may see a public stream, so its tuples are of no company")
@@ -367,15 +369,21 @@ def _lateness_ms(wanted: StreamDefinition) -> int:
     return USUAL_LATENESS_MS if wanted.time is TimeSource.BROKER else 0
 
 
-def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
-    """The stream as queries see it. Its new categories are in the order of their creation."""
-    first = next_category(work.session)
-    bits = {
-        kind: first + entry.after
+def _begins_with(wanted: StreamDefinition) -> Mapping[CategoryKind, int]:
+    """The categories that the stream begins with, each with its distance from the first one."""
+    return {
+        kind: entry.after
         for kind, entry in KINDS.items()
         if entry.after is not None
         and (wanted.declaration is not None or not entry.needs_declaration)
     }
+
+
+def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
+    """The stream as queries see it. Its new categories are in the order of their creation."""
+    begins = _begins_with(wanted)
+    first = next_category(work.session, len(begins))
+    bits = {kind: first + after for kind, after in begins.items()}
     work.session.add_all(
         CategoryRow(bit=bit, kind=kind, stream_id=obj.id) for kind, bit in bits.items()
     )

@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert
 
 from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
-from catalog.label import Label
+from catalog.label import MAX_CATEGORIES, Label
 from catalog.models import CategoryRow, Grant, Object, User
 from catalog.permission import Permission
 from catalog.store import Catalog
@@ -51,6 +51,16 @@ def test_unknown_kinds_and_removed_streams_are_given_to_nobody(world: World) -> 
     world.grant("R", "READ TUPLE", "stream in2")
     world.edit(Object, removed.id, removed_at=START)
     assert clearance(world, "R") == Clearance.of(2)
+
+
+def test_nobody_holds_a_category_that_no_label_can_have(world: World) -> None:
+    world.user("al", "R")
+    high = MAX_CATEGORIES
+    for number, bits in enumerate(((0, high), (high - 1, high + 1), (high + 2, 1))):
+        world.stream(f"in{number}", *bits)
+        world.grant("R", "READ TUPLE", f"stream in{number}")
+    assert clearance(world, "R") == Clearance.of(0, 1, high - 1)
+    assert clearance(world, "R", within=Label.of(1, high)) == Clearance.of(1)
 
 
 def test_a_locked_user_has_no_clearance(world: World) -> None:

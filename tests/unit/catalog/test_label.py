@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.clearance import Clearance, covers_weakly
-from catalog.label import PUBLIC, Label, combine
+from catalog.label import MAX_CATEGORIES, PUBLIC, Label, combine
 
 bits = st.one_of(st.integers(0, 70), st.integers(0, 3_000))
 labels = st.frozensets(bits, max_size=12).map(lambda chosen: Label.of(*chosen))
@@ -120,7 +120,18 @@ def test_labels_and_clearances_stay_what_they_are() -> None:
 def test_as_many_words_as_a_label_may_have() -> None:
     highest = Label.of(64 * 1_024 - 1)
     assert Label.from_wire(highest.to_wire()) == highest
-    assert Label.from_wire(Label.of(64 * 1_024).to_wire()) is None
+    with pytest.raises(ValueError, match="no category above 65535"):
+        Label.of(64 * 1_024).to_wire()
+
+
+@given(st.frozensets(st.integers(0, MAX_CATEGORIES + 200), max_size=5))
+def test_what_is_written_is_read_again(categories: frozenset[int]) -> None:
+    label = Label.of(*categories)
+    if max(categories, default=0) < MAX_CATEGORIES:
+        assert Label.from_wire(label.to_wire()) == label
+    else:
+        with pytest.raises(ValueError, match="no category above"):
+            label.to_wire()
 
 
 def test_a_category_that_is_named_twice_is_there_once() -> None:

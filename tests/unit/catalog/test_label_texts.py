@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select
 
-from catalog import label_texts
+from catalog import category_shares, label_texts
 from catalog.categories import carried_categories, role_clauses, source_categories
+from catalog.category_kind import CategoryKind
 from catalog.clearance import Clearance
 from catalog.errors import InvalidInput
 from catalog.expression import Literal
-from catalog.label import Label
+from catalog.label import MAX_CATEGORIES, Label
 from catalog.label_rule import ByExpression, LabelRule
 from catalog.label_texts import (
     Registered,
@@ -25,7 +27,7 @@ from catalog.label_texts import (
     roles_named,
     texts_of,
 )
-from catalog.models import LabelText, Role, Session, StreamRow, User
+from catalog.models import CategoryRow, LabelText, Object, Role, Session, StreamRow, User
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.role_clauses import RoleClauses
@@ -225,6 +227,43 @@ def test_senders_leave_room_for_the_label_rule(
     number = ward.get_object("stream ward").id
     with ward.catalog.read() as session:
         assert fixed_texts_of(session)[number] == {"doctor & icu": again.label}
+
+
+def test_conditions_belong_to_the_share_of_the_streams_owner(
+    ward: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = ward.user("ann", "keeper").id, ward.user("bob").id
+    number = ward.get_object("stream ward").id
+    monkeypatch.setattr(category_shares, "CATEGORIES_OF_USER", 4)
+    registered(ward, "doctor & nurse & icu", user=bob)
+    ward.edit(Object, number, owner_id=ann)
+    before = categories(ward)
+    assert registered(ward, "nurse & icu", user=bob).label
+    with pytest.raises(InvalidInput, match="no categories left for the new conditions"):
+        registered(ward, "nurse | icu", user=bob)
+    assert categories(ward) == before
+    ward.grant("keeper", "CHANGE SYSTEM", "system system")
+    assert registered(ward, "nurse | icu", user=bob).new_clauses
+    assert registered(ward, "doctor", "other", user=bob).new_clauses, "nobody owns it"
+
+
+def test_a_new_condition_takes_no_category_that_a_label_cannot_have(ward: World) -> None:
+    registered(ward, "doctor")
+    ward.add(CategoryRow(bit=MAX_CATEGORIES - 2, kind=CategoryKind.COMPANY))
+    before = categories(ward)
+    with pytest.raises(InvalidInput, match="no categories left"):
+        registered(ward, "nurse")
+    assert categories(ward) == before
+    assert registered(ward, "doctor & doctor").label
+    registered(ward, "doctor", "other")
+    assert categories(ward) == [*before, MAX_CATEGORIES - 1]
+    with pytest.raises(InvalidInput, match="no categories left"):
+        registered(ward, "nurse")
+
+
+def categories(world: World) -> list[int]:
+    with world.catalog.read() as session:
+        return list(session.scalars(select(CategoryRow.bit).order_by(CategoryRow.bit)))
 
 
 def doctor(world: World) -> int:

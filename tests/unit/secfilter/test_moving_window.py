@@ -360,7 +360,7 @@ def test_each_reader_has_a_mark_of_its_own_behind_the_rows_of_all() -> None:
     root = Aggregate(window, (Column("key", KEY),), (Aggregation("n", "count", None),))
     parts, limits = ChangingParts.of(analyse_node(root)), HeldLimits(99, 9_999)
     rules = rules_of(parts, Change.UPSERT, limits, [(1,)], ("key",)).read_by([5])
-    assert [each.readers for each in rules.windows] == [{5}]
+    assert [each.readers for each in rules.windows] == [frozenset({5})]
     relation = rules.empty()
     relation.take([Arrival(1, "7:a", (1,), "", True, "1", "")])
     assert len([*relation.until(2)]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,9 +31,15 @@ class Calls:
             user_limits=UserLimits(),
             clock=place.catalog.clock,
             pulse=SimpleNamespace(living=lambda _: set()),
-            kafka=SimpleNamespace(create_stream_topics=lambda *_, **__: None),
+            kafka=SimpleNamespace(
+                create_stream_topics=lambda *_, **__: None, partitions=lambda _: {}
+            ),
         )
         self.platform = cast(Any, own)
+
+    def lock(self, _topics: Collection[str], _patience: object) -> AbstractContextManager[None]:
+        """Nobody else is there."""
+        return nullcontext()
 
     def align(self, topics: Collection[str]) -> None:
         self.told.append(set(topics))

@@ -8,9 +8,7 @@ from catalog.models import Company, FloorCategory, StreamRow, User, UserLevel
 from catalog.wanted import generation
 from secadmin.control.conflict_classes import add_class, remove_class
 from tests.unit.secadmin.control.calls import Calls
-from tests.unit.secadmin.control.test_floors import Floored, floored
-
-__all__ = ["floored"]
+from tests.unit.secadmin.control.floored import Floored
 
 
 def test_what_a_removed_class_showed_ends_with_the_call(floored: Floored) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import select
 
 from catalog.categories import role_clauses
 from catalog.clearance import Clearance
 from catalog.engines import FIRST, INGEST
 from catalog.floors import floor_of_user, readable
-from catalog.label import Label
+from catalog.label import MAX_WORDS, Label
 from catalog.label_rule import BySender
 from catalog.models import AuditEntry, CategoryRow, OutputRow, SenderRow, StreamRow, User
 from catalog.sender_state import SenderState
 from catalog.stored_form import to_stored
 from catalog.wanted import generation, report_applied
-from secadmin.control.floors import begin_floors
+from secadmin.control.floors import begin_floors, show_floors
+from secadmin.control.people import set_locked
 from secadmin.control.role_texts import register_texts
 from secadmin.control.settlement import Settlement
+from tests.unit.catalog.world import START
+from tests.unit.secadmin.control.calls import Calls
 from tests.unit.secadmin.control.floored import BOTH, IN3, Floored
 from tests.unit.secadmin.control.place import IN1, IN2
 
@@ -173,6 +177,91 @@ def test_all_roles_count_active_or_not(floored: Floored) -> None:
         assert readable(session, bob) == floor_of_user(session, bob.id) == Label.of(IN1, IN2, IN3)
         joe = session.scalars(select(User).where(User.name == "joe")).one()
         assert readable(session, joe) == Label()
+
+
+UNREADABLE = ",".join(["0"] * (MAX_WORDS + 1))
+
+
+def test_a_floor_that_cannot_be_read_holds_up_nobody_else(floored: Floored) -> None:
+    place = floored.place
+    bob = place.access("bob")
+    floored.rise()
+    place.settle()
+    place.world.edit(SenderRow, floored.row().id, floor=UNREADABLE)
+    place.world.grant("R", "READ TUPLE", "stream in3")
+    floored.rise()
+    assert floored.added() is None, "nobody knows what its tuples should carry"
+    assert floored.added("joe") == Label()
+    place.world.member("bob", "spare")
+    three = place.world.access("bob", "output out4", "R", "spare")
+    place.settle()
+    assert floored.reads(bob) == BOTH, "that much is in all that was ingested"
+    assert floored.reads(three) == Label(), "its floor does not rise"
+    place.world.member("joe", "other")
+    place.world.grant("other", "READ TUPLE", "stream in2")
+    floored.rise()
+    assert floored.added("joe") == Label.of(IN2)
+    place.world.edit(SenderRow, floored.row().id, lowered=True)
+    assert floored.added() == Label(), "an administrator may decide that nothing is added"
+
+
+def test_all_is_withheld_where_nobody_knows_what_is_added(floored: Floored) -> None:
+    place = floored.place
+    bob = place.access("bob")
+    floored.rise()
+    place.settle()
+    assert floored.reads(bob) == BOTH
+    place.world.edit(SenderRow, floored.row().id, floor=UNREADABLE, stamped=UNREADABLE)
+    floored.rise()
+    topics = set(place.topics(bob))
+    assert place.settle() >= topics
+    assert floored.reads(bob) == Label()
+
+
+@pytest.mark.parametrize("stamped", [None, UNREADABLE])
+def test_a_user_whose_floor_cannot_be_read_loses_rights_as_any_other(
+    floored: Floored, stamped: str | None
+) -> None:
+    place, calls = floored.place, Calls(floored.place)
+    bob = place.access("bob")
+    floored.rise()
+    place.settle()
+    row = floored.row()
+    place.world.edit(SenderRow, row.id, floor=UNREADABLE, stamped=stamped or row.stamped)
+    place.revoke("READ TUPLE", "stream in2")
+    place.settle()
+    assert not floored.reads(bob).bits >> IN2 & 1
+    keeper = calls.administrator
+    place.world.grant("roots", "VIEW OBJECT", "stream in1")
+    (shown, _) = show_floors(calls.platform, keeper, "in1")
+    assert (shown.user, shown.applied) == ("bob", False)
+    assert "cannot be read" in shown.floor[0]
+    set_locked(calls.platform, keeper, "bob", locked=True)
+    assert place.topics(bob) == {}
+    assert floored.added("joe") == Label()
+
+
+def test_a_new_sender_waits_while_an_earlier_floor_cannot_be_read(floored: Floored) -> None:
+    place = floored.place
+    floored.rise()
+    gone = floored.row().id
+    place.world.edit(SenderRow, gone, state=SenderState.GONE, floor=UNREADABLE)
+    number = place.world.get_object("stream in1").id
+    with place.catalog.change("test") as change:
+        user = change.session.scalars(select(User).where(User.name == "bob")).one()
+        anew = SenderRow(
+            stream_id=number,
+            user_id=user.id,
+            topic="in.in1.again",
+            state=SenderState.ACTIVE,
+            opened_at=START,
+        )
+        change.session.add(anew)
+        begin_floors(change.session, [anew])
+        change.audit("test", "test")
+        assert anew.floor is None
+    floored.rise()
+    assert floored.added("again") is None
 
 
 def test_each_rise_is_in_the_audit_log(floored: Floored) -> None:

@@ -72,6 +72,16 @@ def ward(place: Place) -> Ward:
     return Ward(place)
 
 
+def test_one_floor_that_cannot_be_read_parks_no_records_of_others(ward: Ward) -> None:
+    with ward.place.catalog.read() as session:
+        ids = {row.topic: row.id for row in session.scalars(select(SenderRow))}
+    ward.place.world.edit(SenderRow, ids["in.in1.bob"], floor="0,,")
+    records = [replace(PARKED, sender=str(ids[f"in.in1.{user}"])) for user in ("bob", "joe")]
+    refused, moved = ward.decide(*records)
+    assert (refused.topic, moved.topic) == ("quarantine.in1", TOPIC)
+    assert "floor of the sender cannot be read" in headers(refused)["reason"]
+
+
 def headers(moved: Moved) -> dict[str, str]:
     return {key: value.decode() for key, value in moved.headers}
 
