@@ -163,17 +163,11 @@ SETTLEMENT = {
     "SenderRow.state == SenderState.ACTIVE, -> SenderRow.state <= SenderState.ACTIVE,": (
         "of the states of a sender, active has the first name"
     ),
-    f"{_OWNS} == {_ON} -> {_OWNS} != {_ON}": (
-        "it tells the owner from all others; which of the two is called true does not matter"
-    ),
     f"{_OF_MEMBERS} == {_TO_OUTPUT} -> {_OF_MEMBERS} <= {_TO_OUTPUT}": (
         "of the kinds of access, output has the first name"
     ),
     "empty = own.bits == 0 and not output.relation.public -> "
     "empty = own.bits <= 0 and not output.relation.public": _NEVER_NEGATIVE,
-    "if obj.kind == ObjectKind.STREAM: -> if obj.kind >= ObjectKind.STREAM:": (
-        "an access is to an output or to a stream, and stream has the later name"
-    ),
     "ways = self._ways(subject, output) if output.exact and seen else () -> "
     "ways = self._ways(subject, output) if output.exact or seen else ()": (
         "only what is exact and seen makes use of them"
@@ -203,6 +197,15 @@ SETTLEMENT = {
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
         "nothing changes such a value, and nothing looks one up by it"
+    ),
+}
+
+SIGHT = {
+    f"{_OWNS} == {_ON} -> {_OWNS} != {_ON}": (
+        "it tells the owner from all others; which of the two is called true does not matter"
+    ),
+    "if obj.kind == ObjectKind.STREAM: -> if obj.kind >= ObjectKind.STREAM:": (
+        "an access is to an output or to a stream, and stream has the later name"
     ),
 }
 
@@ -247,6 +250,7 @@ EQUIVALENT = {
     "secadmin/control/access_topics.py": ACCESS_TOPICS,
     "secadmin/control/held_topics.py": HELD_TOPICS,
     "secadmin/control/settlement.py": SETTLEMENT,
+    "secadmin/control/sight.py": SIGHT,
     "catalog/role_clauses.py": ROLE_CLAUSES,
     "secfilter/lab.py": LAB,
 }

@@ -39,6 +39,7 @@ TESTS = {
     "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
     "catalog/delivery_classes.py": _SETTLEMENT[:2],
     "secadmin/control/settlement.py": _SETTLEMENT,
+    "secadmin/control/sight.py": (*_SETTLEMENT, f"{_CONTROL}refused_records.py"),
     "secadmin/control/access_topics.py": (
         *_SETTLEMENT,
         *(f"{_CONTROL}{name}.py" for name in ("backfill_topics", "owed_results", "refills")),
