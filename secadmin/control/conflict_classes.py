@@ -10,6 +10,7 @@ from catalog.conflict_class import ConflictClass
 from catalog.conflict_classes import add_class as new_class
 from catalog.conflict_classes import add_company, conflict_classes
 from catalog.errors import Conflict
+from catalog.floors import remember_readable
 from catalog.models import Object, StreamRow, UserLevel
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
@@ -80,6 +81,7 @@ def remove_class(platform: Platform, caller: Caller, name: str) -> None:
     the call has returned.
     """
     with working(platform, caller, "remove conflict class", f"conflict class {name}") as work:
+        remember_readable(work.session)
         obj = work.find(ObjectKind.CONFLICT_CLASS, name)
         work.require(Permission.CHANGE_PERM, obj)
         if _streams_with(work, obj):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, or_, select
 
+from catalog.floors import remember_readable
 from catalog.models import Grant, Object, Role
 from catalog.permission import ObjectKind, Permission, check_applies
 from catalog.senders import kept_from_aggregates
@@ -45,6 +46,9 @@ def grant(
     permissions = tuple(dict.fromkeys(permissions))
     target, asked = _describe(permissions, role, kind, name), _asked(permissions, role)
     with working(platform, caller, "grant", target, asked) as work:
+        if Permission.SEND in permissions:
+            # Who may send to a stream is not shown its aggregate any more.
+            remember_readable(work.session)
         holder, obj = _prepare(work, role, permissions, kind, name)
         held = _grants(work, holder, obj)
         added = [permission for permission in permissions if permission not in held]
@@ -77,6 +81,7 @@ def revoke(
     permissions = tuple(dict.fromkeys(permissions))
     target, asked = _describe(permissions, role, kind, name), _asked(permissions, role)
     with working(platform, caller, "revoke", target, asked) as work:
+        remember_readable(work.session)
         holder, obj = _prepare(work, role, permissions, kind, name)
         held = _grants(work, holder, obj)
         taken = [permission for permission in permissions if permission in held]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, delete, or_, select
 
 from catalog.errors import Conflict, InvalidInput, NotFound
+from catalog.floors import remember_readable
 from catalog.label_texts import forget_role
 from catalog.models import (
     AccessRole,
@@ -142,6 +143,7 @@ def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> lis
     If the role may SEND, the user loses declared aggregates at once, fenced.
     """
     with working(platform, caller, "assign role", f"user {user}: {role}") as work:
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         holder, given = work.user(user), work.role(role)
         work.session.merge(Membership(user_id=holder.id, role_id=given.id))
@@ -159,6 +161,7 @@ def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> N
         carrying_out_first(platform) as undone,
         working(platform, caller, "unassign role", f"user {user}: {role}") as work,
     ):
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         holder, taken = work.user(user), work.role(role)
         pair = work.session.get(Membership, (holder.id, taken.id))
@@ -203,6 +206,7 @@ def add_role(platform: Platform, caller: Caller, name: str) -> None:
 def remove_role(platform: Platform, caller: Caller, name: str) -> None:
     """Remove a role and its grants. Sessions lose it, and accesses with this role end, fenced."""
     with working(platform, caller, "remove role", f"role {name}") as work:
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         role = work.role(name)
         touched = or_(of_role(work.change, role.id), of_named_above(work.change, role.id))
@@ -247,6 +251,7 @@ def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) 
     If the junior role may SEND, members of the senior role lose declared aggregates, fenced.
     """
     with working(platform, caller, "add junior role", f"role {senior}: {junior}") as work:
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
         add_junior(work.session, upper, lower)
@@ -262,6 +267,7 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
         carrying_out_first(platform) as undone,
         working(platform, caller, "remove junior role", f"role {senior}: {junior}") as work,
     ):
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
         if not remove_junior(work.session, upper, lower):

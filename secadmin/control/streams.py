@@ -13,6 +13,7 @@ from catalog.aggregates import DECLARABLE_FUNCTIONS
 from catalog.categories import next_category
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
+from catalog.floors import remember_readable
 from catalog.label_rule import BySender, LabelRule, fixed_texts
 from catalog.label_texts import check_text, rule_from_stored
 from catalog.level_rule import LevelRule
@@ -240,6 +241,7 @@ def _refused(view: Reading, obj: Object, row: StreamRow) -> int | None:
 def remove_stream(platform: Platform, caller: Caller, name: str) -> None:
     """Remove a stream that no query reads any more, with its topics. Needs CHANGE PERM on it."""
     with working(platform, caller, "remove stream", f"stream {name}") as work:
+        remember_readable(work.session)
         obj = work.find(ObjectKind.STREAM, name)
         work.require(Permission.CHANGE_PERM, obj)
         require_unread(work, obj)

@@ -15,6 +15,7 @@ from catalog.conflict_class import NOTHING, TRUSTED, ConflictClass
 from catalog.conflict_classes import conflict_classes, levels_of
 from catalog.engines import INGEST
 from catalog.errors import Conflict, Denied, InvalidInput, NotFound
+from catalog.floors import remember_readable
 from catalog.label import Label
 from catalog.models import Access, Object, SenderRow, StreamRow, User, UserLevel
 from catalog.permission import Permission
@@ -99,6 +100,7 @@ def set_level(platform: Platform, caller: Caller, name: str, user: str, part: st
     Raises InvalidInput, and Conflict where the user has chosen: only a reset changes that level.
     """
     with working(platform, caller, "set level", f"user {user}: {name}") as work:
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         found, holder = find_class(work, name), work.user(user)
         row = _row(work, holder.id, found.id)
@@ -121,6 +123,7 @@ def take_level(platform: Platform, caller: Caller, name: str, user: str) -> None
         carrying_out_first(platform) as undone,
         working(platform, caller, "take level", f"user {user}: {name}") as work,
     ):
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         found, holder = find_class(work, name), work.user(user)
         row = _row(work, holder.id, found.id)
@@ -144,6 +147,7 @@ def reset_wall(platform: Platform, caller: Caller, name: str, user: str) -> None
     user may still know what it has read: that is why nobody else may reset a wall.
     """
     with working(platform, caller, "reset wall", f"user {user}: {name}") as work:
+        remember_readable(work.session)
         work.require_system(Permission.CHANGE_SYSTEM)
         found, holder = find_class(work, name), work.user(user)
         row = _row(work, holder.id, found.id)
@@ -164,6 +168,7 @@ def choose(platform: Platform, caller: Caller, name: str, company: str) -> None:
     Raises Denied where the level is not left to the caller, or where it has chosen another one.
     """
     with working(platform, caller, "choose company", f"conflict class {name}") as work:
+        remember_readable(work.session)
         choose_in(work, {name: company})
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import bindparam, orm, select
 from catalog.audit import Outcome
 from catalog.authorizer import Authorizer
 from catalog.errors import Conflict, Denied, InvalidInput, NotFound
-from catalog.floors import remember_readable
 from catalog.models import Object, Role, User
 from catalog.namespace import SYSTEM_NAME, Namespace, not_found
 from catalog.permission import ObjectKind, Permission
@@ -140,7 +139,8 @@ def working(
 
     `asked` is in the detail of the entry, also of a refusal. A refusal goes to the audit log, and
     nothing else happens. Raises Unavailable if the change is committed but Kafka could not be
-    changed yet.
+    changed yet. One that may take what users can read calls `catalog.floors.remember_readable`
+    first.
     """
     with changing(platform, caller, action, target, asked) as work:
         yield work
@@ -171,8 +171,6 @@ def changing(
         platform.catalog.change(caller.user_name) as change,
     ):
         login = authenticate(change.session, caller.token, change.now)
-        # The operation may take what a sender can read, before ingest has its floor.
-        remember_readable(change.session)
         work = Work(
             session=change.session,
             subject=subject_of_session(change.session, login),
