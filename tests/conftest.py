@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from deploy.runtime import ensure_fast_start, ensure_runtime
 from secfilter.session import build_session
@@ -32,6 +33,8 @@ _PARTS: tuple[str | tuple[str, ...], ...] = (
     "tests/unit/",
 )
 """Where tests are. Those that take longest start first, so that the workers end together."""
+_FILLER = "gw2"
+"""The third worker. It takes the time that the first two leave: both wait for Kafka and Spark."""
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
@@ -44,6 +47,8 @@ hypothesis.settings.load_profile("patient")
 def pytest_configure(config: pytest.Config) -> None:
     """Asked to end, a run ends as with Ctrl-C: what it started, containers too, is stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if os.environ.get("PYTEST_XDIST_WORKER") == _FILLER:
+        os.nice(10)
     if (recorder := recorder_of_this_run()) is not None:
         config.pluginmanager.register(recorder)
 
@@ -64,16 +69,29 @@ def _turn(nodeid: str) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of several workers (`-n 2`) one runs all that needs the shared broker."""
+    """Of several workers (`-n 3`) one runs all that needs the shared broker."""
     config.option.loadscopereorder = False  # the order is that of `_turn`
     return _Parts(config, log)
 
 
 class _Parts(LoadScopeScheduling):
-    """What needs the shared broker is one part, and each other file is one."""
+    """What needs the shared broker is one part, and each other file is one.
+
+    Two workers take parts from the beginning. The filler takes files from the end, which need no
+    broker, and none that starts a platform.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return "broker" if nodeid.startswith(_SHARED) else nodeid.split("::", 1)[0]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if node.gateway.id == _FILLER:
+            last = next(reversed(self.workqueue))
+            if last == "broker" or last.startswith(_INTEGRATION):
+                node.shutdown()
+                return
+            self.workqueue.move_to_end(last, last=False)
+        super()._assign_work_unit(node)
 
 
 @pytest.fixture(scope="session")
