@@ -12,7 +12,7 @@ from catalog.plan import sources
 from secadmin.control import declared
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import PreparedQuery
-from secadmin.control.room import require_room_to_run
+from secadmin.control.room import require_room_for_topics, require_room_to_run
 from secadmin.control.shared_executions import role_of_space
 from secadmin.control.work import Reading
 
@@ -29,6 +29,7 @@ def require_room(platform: Platform, view: Reading, prepared: PreparedQuery) -> 
     """Raise InvalidInput or Conflict if the caller may not have the query beside what runs now."""
     plans = prepared.plans.values()
     declared.require_alone(view.session, plans)
+    require_room_for_topics(platform.user_limits, view, len(plans))
     require_room_to_run(platform.user_limits, view.session, view.subject.user_id, plans)
 
 

@@ -18,6 +18,7 @@ from catalog.models import (
     OutputRow,
     QueryRow,
 )
+from catalog.namespace import Namespace
 from catalog.permission import Permission
 from catalog.plan import Plan, source_nodes
 from catalog.stored_form import from_stored
@@ -62,6 +63,20 @@ def require_room_for_access(limits: UserLimits, session: orm.Session, user_id: i
     live = select(func.count()).where(Access.user_id == user_id, Access.ended_at.is_(None))
     held = session.scalar(live) or 0
     _require("accesses", held, 1, limits.accesses, "end one first")
+
+
+def require_room_for_topics(limits: UserLimits, view: Reading, wanted: int) -> None:
+    """Raise Conflict if the caller may not own so many more streams and outputs."""
+    if view.holds_system(Permission.CHANGE_SYSTEM):
+        return
+    own = select(func.count()).where(
+        Object.owner_id == view.subject.user_id,
+        Object.namespace == Namespace.RELATION,
+        Object.gone_at.is_(None),
+    )
+    held = view.session.scalar(own) or 0
+    remedy = "remove one first, and wait until its topics are deleted"
+    _require("streams and outputs", held, wanted, limits.streams_and_outputs, remedy)
 
 
 def require_room_for_categories(view: Reading, owner_id: int | None, wanted: int) -> None:

@@ -36,7 +36,7 @@ from secadmin.control.level_rules import read_level_rule, shown_rules
 from secadmin.control.new_topics import new_topics
 from secadmin.control.platform import Platform
 from secadmin.control.role_texts import register_texts
-from secadmin.control.room import require_room_for_categories
+from secadmin.control.room import require_room_for_categories, require_room_for_topics
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
 from secadmin.control.settlement import of_objects
 from secadmin.control.sight import Sight
@@ -152,8 +152,9 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
 
 
 def _require_room(platform: Platform, view: Reading, wanted: StreamDefinition) -> None:
-    """Raise Conflict if the name is taken, or if ingest is full."""
+    """Raise Conflict if the name is taken, the caller owns too much, or ingest is full."""
     view.require_free(Namespace.RELATION, wanted.name)
+    require_room_for_topics(platform.user_limits, view, 1)
     require_ingest_slots(view.session, wanted.partitions, platform.limits)
 
 

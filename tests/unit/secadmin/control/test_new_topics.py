@@ -15,7 +15,7 @@ import pytest
 
 from catalog.errors import Conflict, InvalidInput, PlatformError, Unavailable
 from catalog.limits import Limits
-from catalog.models import SchemaRow
+from catalog.models import Object, SchemaRow, User
 from catalog.models import Session as LoginSession
 from catalog.record_format import USUAL
 from catalog.sessions import token_hash
@@ -150,6 +150,33 @@ def test_a_user_at_its_limit_makes_no_topic(adding: Adding) -> None:
     with pytest.raises(Conflict, match="running queries"):
         adding.query()
     assert adding.kafka.made == []
+
+
+@BOTH
+def test_a_user_has_so_many_streams_and_outputs(adding: Adding, add: Add) -> None:
+    world, now = adding.place.world, adding.place.catalog.clock()
+    own = world.get_object("output out1").id
+    world.edit(Object, own, owner_id=world.get(User, "bob").id)
+    adding.place.revoke("CHANGE SYSTEM", "system system")
+    adding.parts.user_limits = UserLimits(streams_and_outputs=1)
+    held = r"streams and outputs of a user is 1: there are 1, .* remove one first, and wait"
+    with pytest.raises(Conflict, match=held):
+        add(adding)
+    assert adding.kafka.made == []
+    # What is removed counts until its topics are deleted.
+    world.edit(Object, own, removed_at=now)
+    with pytest.raises(Conflict, match=held):
+        add(adding)
+    world.edit(Object, own, gone_at=now)
+    add(adding)
+    with pytest.raises(Conflict, match=held):
+        adding.stream("y")
+
+
+def test_an_administrator_may_have_more(adding: Adding) -> None:
+    adding.parts.user_limits = UserLimits(streams_and_outputs=1)
+    for name in ("x", "y"):
+        adding.stream(name)
 
 
 def test_a_rule_with_an_unknown_role_makes_no_topic(adding: Adding) -> None:
