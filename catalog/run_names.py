@@ -19,3 +19,9 @@ def query_run_name(execution_id: int, class_id: int | None = None) -> str:
 def execution_of(run: str) -> int | None:
     """The execution to which the run of that name belongs; None for a run of ingest."""
     return int(run.removeprefix(_QUERY).split("-")[0]) if run.startswith(_QUERY) else None
+
+
+def class_of(run: str) -> int | None:
+    """The class for which alone the run of that name is; None if it is for all of them."""
+    parts = run.removeprefix(_QUERY).split("-") if run.startswith(_QUERY) else []
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdecimal() else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from catalog import trials
 from catalog.engines import PROBATION
 from catalog.outage import missing_tables_translated
+from catalog.past_runs import past_runs
 from catalog.pulse import beat
 from catalog.runs import Run, RunReport
 from catalog.sender_state import draining, report_drained, still_read, unfinished
@@ -123,6 +124,11 @@ class CatalogLedger:
         """The senders of each of these streams that are not gone."""
         with self._catalog.read() as session:
             return unfinished(session, streams)
+
+    def past_runs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """As `catalog.past_runs.past_runs`. Raises Unavailable."""
+        with self._catalog.read() as session:
+            return past_runs(session, names)
 
     def drained(self, senders: Collection[int]) -> None:
         """Report that ingest has read all records of these senders."""

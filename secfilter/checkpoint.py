@@ -27,6 +27,8 @@ from secfilter.kafka_options import Offsets
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _CURRENT, _START, _SPARK, _LOCK = "current.json", "start.json", "spark", "lock"
 _LAYOUT = "layout.json"
+# The folder of what is being deleted. No run has a name with a dot.
+_DROPPED = ".dropped"
 # The version of the form of `current.json`, and of the `start.json` of the generation it names.
 _FORM = 1
 _FIRST = "1"
@@ -225,6 +227,26 @@ class Checkpoints:
         for folder in home.iterdir() if home.exists() else ():
             if folder.name.isdecimal():
                 shutil.rmtree(folder)
+
+    def runs(self) -> list[str]:
+        """The names of all runs that have a folder here."""
+        folders = self.root.iterdir() if self.root.exists() else ()
+        return sorted(each.name for each in folders if _SAFE.fullmatch(each.name))
+
+    def drop(self, run: str) -> None:
+        """Delete all that is kept of a run which never runs again. Call it under the run's lock.
+
+        It goes in one step, so a crash leaves all of it or what `clear_dropped` deletes.
+        """
+        self.clear_dropped()
+        self.home(run).rename(_private(self.root / _DROPPED) / _folder_name(run))
+        self.clear_dropped()
+
+    def clear_dropped(self) -> None:
+        """Delete what was dropped and is still there. Any engine may do so."""
+        dropped = self.root / _DROPPED
+        for folder in dropped.iterdir() if dropped.exists() else ():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def home(self, run: str) -> Path:
         """The folder of the run's generations, which is there once it has one."""

@@ -59,6 +59,23 @@ class HeldRuns:
             finally:
                 left.give_back()
 
+    def drop(self, name: str, seating: str) -> None:
+        """Delete all that is kept of a run which is past, unless something still runs it.
+
+        `seating` is how the names of this engine's fused runs begin. What a fused run of another
+        engine carries is left to that engine, which may look at it now.
+        """
+        with _SEATING:
+            group = self.seats.group_of(name)
+            if group is not None and not group.startswith(f"{seating}-"):
+                return
+            lock = FileLock(self.spark, self.checkpoints.lock_file(name))
+            if lock.take():
+                try:
+                    self.checkpoints.drop(name)
+                finally:
+                    lock.give_back()
+
     def _is_seated(self, run: Run) -> bool:
         alone = isinstance(run, QueryRun) and self.seats.group_of(run.name) is not None
         return alone or isinstance(run, FusedRun)

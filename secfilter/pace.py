@@ -34,6 +34,9 @@ class Pace:
 
     `tick_ms` is the shortest time between two ticks of a stream (`secfilter.ticker`).
 
+    Every `past_ms` an engine for queries deletes the checkpoints of removed ones
+    (`secfilter.past_checkpoints`).
+
     A micro-batch reads `microbatch_records` records of all its sources together, and the others
     later (`secfilter.backlog`).
     """
@@ -47,6 +50,7 @@ class Pace:
     side_ms: int = 3_000
     ingest_side_ms: int = 500
     tick_ms: int = 1_000
+    past_ms: int = 60_000
 
     def real_time_ms(self, run: Run, *, settled: bool) -> int:
         """The batch length of a run under the real-time trigger.

@@ -32,6 +32,7 @@ from secfilter.lost_executors import (
     running_executors,
 )
 from secfilter.pace import ON_CLUSTER, OWN, pace_of
+from secfilter.past_checkpoints import PastCheckpoints
 from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.runner import Runner
@@ -88,7 +89,7 @@ class Serving:
             end_with(process, stop, over)
             held = lock_engine(spark, self.folder)
             lost = None if cluster is None else self._lost(spark, since, over)
-            runner = self._runner(spark, lost)
+            runner = self._runner(spark, lost, over)
             begun(process, over)
             self._warm_up(spark, over)
             runner.run(EndWhenIdle(self.ledger, stop) if self._tries else stop)
@@ -146,7 +147,7 @@ class Serving:
         in_thread("executors", Task(lambda: lost.keep_up(goes_on)))
         return lost
 
-    def _runner(self, spark: SparkSession, lost: LostExecutors | None) -> Runner:
+    def _runner(self, spark: SparkSession, lost: LostExecutors | None, over: Event) -> Runner:
         own, kafka = self.settings.secfilter, self.settings.kafka
         account = kafka.account_of(self.engine)
         config = kafka.client_config(account)
@@ -168,6 +169,9 @@ class Serving:
         )
         # On trial each execution shows by itself what it does.
         seating = None if self._tries else Seating(f"fused-{self.engine}", engine.seats)
+        if seating is not None and self.engine != INGEST:
+            past = PastCheckpoints(engine.held, seating.prefix, ledger.past_runs)
+            in_thread("past checkpoints", Task(lambda: past.keep_up(over, pace.past_ms / 1000)))
         starts = Starts(
             *(engine.running, engine.running_side, engine.sides, engine.prepare, seating)
         )

@@ -51,7 +51,7 @@ from tests.spark_cluster import SparkCluster
 
 SECOND = "query-2"
 # Short batches; what is left as it is settles within seconds.
-PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000}
+PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000, "past_ms": 1_000}
 # A batch that ends before its tasks have begun reads nothing. On a cluster they begin later.
 CLUSTER_PACE = {"query_ms": 3_000, "ingest_ms": 3_000, "new_ms": 1_500}
 
@@ -326,6 +326,13 @@ class Deployment:
         """Let the run have survived trials before, so that its next one takes minutes."""
         with self.catalog.bookkeeping() as session:
             session.get_one(Assignment, run.output.object_id).trials = 3
+
+    def remove(self, run: QueryRun) -> None:
+        """Remove the run's output, and so the run, as SecAdmin does."""
+        with self.catalog.change("test") as change:
+            change.session.get_one(Object, run.output.object_id).removed_at = change.now
+            change.audit("remove", "test")
+            change.bump_generation()
 
     def stop(self, *runs: QueryRun) -> None:
         """Stop queries, as their owners do."""

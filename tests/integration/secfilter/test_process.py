@@ -95,6 +95,12 @@ def test_the_engines_lives(deployment: Deployment) -> None:
     everything = set[object](range(-1, settled + sent))
     assert prices(plane.read_prices(run.classes[0].topic, everything)) == everything
 
+    # Once its query is removed, nothing is left of what it has read.
+    assert list(checkpoints.glob("query-*"))
+    deployment.remove(run)
+    await_true(lambda: not list(checkpoints.glob("query-*")), "its checkpoint is deleted")
+    assert list(checkpoints.glob("ingest-*"))
+
     # Asked to end, it ends in order.
     engines.end()
     assert set(deployment.states().values()) == {"stopped"}

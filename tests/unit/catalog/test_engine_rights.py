@@ -18,10 +18,11 @@ from catalog.engines import FIRST, INGEST, PROBATION
 from catalog.errors import InvalidInput, Unavailable
 from catalog.limits import Limits
 from catalog.migrations import upgrade
-from catalog.models import Base, RunStatus, SenderRow, TopicFault
+from catalog.models import Base, Object, RunStatus, SenderRow, TopicFault
 from catalog.plan import Source
 from catalog.probation import PROVEN_BEATS
 from catalog.pulse import heartbeat_of
+from catalog.run_names import query_run_name
 from catalog.runs import IngestRun, QueryRun, RunReport
 from catalog.sender_state import SenderState
 from catalog.store import Catalog
@@ -29,7 +30,7 @@ from secfilter.catalog_ledger import CatalogLedger
 from tests.audit_key import AUDIT_KEY
 from tests.postgresql import PostgresqlServer
 from tests.unit.catalog.test_wanted import Filled
-from tests.unit.catalog.world import World
+from tests.unit.catalog.world import START, World
 
 ACCOUNTS = ("ingest", "query")
 ALL = "all columns"
@@ -243,7 +244,7 @@ def test_ingest_does_all_of_its_work(database: Database) -> None:
     ledger.applied()
     ledger.beat()
     ledger.end()
-    of_others = {"awaits_trial", "trial_starts"}
+    of_others = {"awaits_trial", "trial_starts", "past_runs"}
     assert ledger.unused() == of_others, "which engines of queries ask alone"
     with database.catalog.read() as session:
         assert session.get_one(SenderRow, leaving.id).state == SenderState.GONE
@@ -289,6 +290,8 @@ def test_query_engines_do_all_of_their_work(database: Database) -> None:
     assert len(home.runs()) == 2
     home.faults({"lab.a": "it is gone"})
     home.faults({})
+    filled.world.edit(Object, ids[0], removed_at=START)
+    assert home.past_runs([query_run_name(each) for each in ids]) == {query_run_name(ids[0]): ()}
     home.end()
     of_ingest = {"draining", "drained", "still_read", "unfinished"}
     assert home.unused() == {*of_ingest, "awaits_trial"}
