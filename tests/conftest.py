@@ -21,13 +21,16 @@ from tests.postgresql import postgresql
 __all__ = ["postgresql", "spark"]
 
 _INTEGRATION = "tests/integration/"
-# What uses the one broker that all of them share. Other integration tests start whole platforms.
-_SHARED = tuple(
-    f"{_INTEGRATION}{name}"
-    for name in ("kafka/", "secfilter/", "service/", "test_broker", "test_container_broker")
-)
+# What shares a broker: each worker has one. Other integration tests start whole platforms.
+_SHARING = {
+    "secfilter": (f"{_INTEGRATION}secfilter/",),
+    "service": (f"{_INTEGRATION}service/",),
+    "kafka": tuple(
+        f"{_INTEGRATION}{name}" for name in ("kafka/", "test_broker", "test_container_broker")
+    ),
+}
 _PARTS: tuple[str | tuple[str, ...], ...] = (
-    _SHARED,
+    *_SHARING.values(),
     _INTEGRATION,
     "tests/differential/",
     "tests/unit/",
@@ -69,25 +72,26 @@ def _turn(nodeid: str) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of several workers (`-n 3`) one runs all that needs the shared broker."""
+    """Of several workers (`-n 3`) each runs whole parts of what needs a broker."""
     config.option.loadscopereorder = False  # the order is that of `_turn`
     return _Parts(config, log)
 
 
 class _Parts(LoadScopeScheduling):
-    """What needs the shared broker is one part, and each other file is one.
+    """What shares a broker is a part, and each other file is one.
 
     Two workers take parts from the beginning. The filler takes files from the end, which need no
     broker, and none that starts a platform.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "broker" if nodeid.startswith(_SHARED) else nodeid.split("::", 1)[0]
+        sharing = (name for name, files in _SHARING.items() if nodeid.startswith(files))
+        return next(sharing, nodeid.split("::", 1)[0])
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if node.gateway.id == _FILLER:
             last = next(reversed(self.workqueue))
-            if last == "broker" or last.startswith(_INTEGRATION):
+            if last in _SHARING or last.startswith(_INTEGRATION):
                 node.shutdown()
                 return
             self.workqueue.move_to_end(last, last=False)
