@@ -5,6 +5,8 @@ category each. Two texts with the same clauses have the same label.
 
 Clauses are never free again. So one sender brings only a part of those that a stream can have, and
 some are kept for the label rule: a role that it names may come back, and has new clauses then.
+Several senders together could take the rest. So some texts and clauses are kept for senders that
+have few.
 """
 
 from __future__ import annotations
@@ -43,6 +45,10 @@ MAX_CLAUSES_OF_SENDER = 128
 """How many clauses can be new in a stream with the texts of one sender."""
 CLAUSES_OF_RULE = 128
 """How many of a stream's clauses no sender can take, because its label rule may need them."""
+FEW_TEXTS, KEPT_TEXTS = 64, 1_024
+"""How many of a stream's texts are kept for senders that have few, and how many texts are few."""
+FEW_CLAUSES, KEPT_CLAUSES = 16, 256
+"""The same for its clauses."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^"\s&|()]+')
 
 
@@ -159,12 +165,20 @@ def _role_ids(session: Session, text: str) -> Mapping[str, int]:
 
 def _require_room(session: Session, stream: int, user: int | None) -> None:
     counted = select(func.count()).where(LabelText.stream_id == stream)
-    if (session.scalar(counted) or 0) >= MAX_TEXTS:
+    there = session.scalar(counted) or 0
+    if there >= MAX_TEXTS:
         raise InvalidInput(
             f"the stream has {MAX_TEXTS} different role expressions, which is the most there can be"
         )
+    if user is None:
+        return
     own = session.scalar(counted.where(LabelText.user_id == user)) or 0
-    if user is not None and own >= MAX_TEXTS_OF_SENDER:
+    if own >= FEW_TEXTS and there >= MAX_TEXTS - KEPT_TEXTS:
+        raise InvalidInput(
+            f"the stream has {there} different role expressions, and the last {KEPT_TEXTS} are "
+            f"kept for senders that have used fewer than {FEW_TEXTS}"
+        )
+    if own >= MAX_TEXTS_OF_SENDER:
         raise InvalidInput(
             f"the sender has used {MAX_TEXTS_OF_SENDER} different role expressions in the stream, "
             "which is the most there can be"
@@ -214,6 +228,12 @@ class _Allocation:
         if user is None:
             return
         brought = _brought_by(self._session, self._stream, user)
+        if brought + new > FEW_CLAUSES and len(self._clauses) + new > most - KEPT_CLAUSES:
+            raise InvalidInput(
+                f"the stream has {len(self._clauses)} different conditions, and the last "
+                f"{KEPT_CLAUSES} are kept for senders that bring up to {FEW_CLAUSES}; use "
+                "conditions that the stream has already"
+            )
         if brought + new > MAX_CLAUSES_OF_SENDER:
             raise InvalidInput(
                 f"the sender has brought {brought} different conditions into the stream, and can "

@@ -165,16 +165,18 @@ def conditions(roles: Sequence[str]) -> Iterator[str]:
 
 
 def bring(world: World, texts: Iterable[str], user: int | None) -> tuple[int, str]:
-    """Register texts until there is no room for one: how many it were, and the refusal."""
+    """Register texts until there is no room for one: how many it were, and the refusal if any."""
     number = world.get_object("stream ward").id
     with world.catalog.change("test") as change:
         change.audit("bring", "test")
-        for count, text in enumerate(texts):
+        count = 0
+        for text in texts:
             try:
                 register(change.session, number, text, user)
             except InvalidInput as refusal:
                 return count, refusal.detail
-    raise AssertionError("there is room for all")
+            count += 1
+    return count, ""
 
 
 def test_one_sender_leaves_room_for_the_conditions_of_others(ward: World) -> None:
@@ -190,6 +192,42 @@ def test_one_sender_leaves_room_for_the_conditions_of_others(ward: World) -> Non
         assert registered(ward, text, user=bob).label, "eve has not used up all"
     with pytest.raises(InvalidInput, match="has brought 128"):
         registered(ward, "A2 | icu", user=eve)
+
+
+def test_senders_with_many_expressions_leave_room_for_others(
+    ward: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_texts, "MAX_TEXTS", 20)
+    monkeypatch.setattr(label_texts, "KEPT_TEXTS", 6)
+    monkeypatch.setattr(label_texts, "FEW_TEXTS", 3)
+    many = list(conditions([ward.role(f"A{number}").name for number in range(8)]))
+    eve, mallory = ward.user("eve").id, ward.user("mallory").id
+    assert bring(ward, many[:8], eve) == (8, "")
+    count, refusal = bring(ward, many[8:], mallory)
+    assert count == 6, "both have 14, and the rest is kept"
+    assert "has 14 different role expressions, and the last 6 are kept" in refusal
+    assert "fewer than 3" in refusal
+    for name, left in (("bob", 3), ("ann", 3), ("joe", 0)):
+        user = ward.user(name).id
+        taken = bring(ward, many[20:], user)[0]
+        many = many[taken:]
+        assert taken == left
+
+
+def test_senders_with_many_conditions_leave_room_for_others(
+    ward: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_texts, "MAX_CLAUSES_OF_STREAM", label_texts.CLAUSES_OF_RULE + 20)
+    monkeypatch.setattr(label_texts, "KEPT_CLAUSES", 6)
+    monkeypatch.setattr(label_texts, "FEW_CLAUSES", 3)
+    many = list(conditions([ward.role(f"A{number}").name for number in range(8)]))
+    count, refusal = bring(ward, many, ward.user("eve").id)
+    assert count == 14
+    assert "has 14 different conditions, and the last 6 are kept for senders" in refusal
+    assert "bring up to 3; use conditions that the stream has already" in refusal
+    assert registered(ward, many[0], user=ward.user("mallory").id).label, "it is there already"
+    assert bring(ward, many[14:], ward.user("bob").id)[0] == 3
+    assert bring(ward, many[17:], ward.user("ann").id)[0] == 3
 
 
 def test_what_a_sender_brought_counts_also_when_others_use_it(
