@@ -10,7 +10,15 @@ from fastapi import APIRouter, Request
 from catalog.access_kind import AccessKind
 from catalog.record_format import RecordFormat
 from catalog.topic_sharing import Senders
-from secadmin.control import accesses, executions, floors, independence, sender_policies, streams
+from secadmin.control import (
+    accesses,
+    executions,
+    floors,
+    independence,
+    new_streams,
+    sender_policies,
+    streams,
+)
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import (
@@ -27,7 +35,7 @@ router = APIRouter(prefix="/streams", tags=["streams"])
 @router.post("", status_code=201)
 def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) -> dict[str, str]:
     """Add a stream."""
-    wanted = streams.StreamDefinition(
+    wanted = new_streams.StreamDefinition(
         name=body.name,
         schema=body.schema_,
         event_time=body.event_time,
@@ -44,7 +52,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         company_rules=body.company_rules,
         floored=body.floored,
     )
-    streams.add_stream(platform, caller, wanted)
+    new_streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
 
 
@@ -170,9 +178,9 @@ def lower_floor(platform: OnPlatform, caller: Authenticated, name: str, user: st
     floors.lower_floor(platform, caller, name, user)
 
 
-def _declaration(body: DeclaredAggregateBody | None) -> streams.Declaration | None:
+def _declaration(body: DeclaredAggregateBody | None) -> new_streams.Declaration | None:
     if body is None:
         return None
-    return streams.Declaration(
+    return new_streams.Declaration(
         body.window_ms, tuple(body.keys), tuple(body.functions), body.minimum
     )

@@ -18,8 +18,8 @@ from catalog.subject import subject_of_user
 from catalog.time_source import TimeSource
 from catalog.wanted import wanted_runs
 from secadmin.control.conflict_classes import add_class, add_company_to, remove_class
+from secadmin.control.new_streams import StreamDefinition, add_stream
 from secadmin.control.people import set_locked
-from secadmin.control.streams import StreamDefinition, add_stream
 from tests.unit.secadmin.control.calls import Calls
 from tests.unit.secadmin.control.place import SCHEMA, Place
 from tests.unit.secadmin.control.place import add_stream as stream_row

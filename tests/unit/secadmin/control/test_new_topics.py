@@ -23,11 +23,11 @@ from catalog.spaces import Spaces
 from catalog.stored_form import to_stored
 from catalog.time_source import TimeSource
 from catalog.user_limits import UserLimits
+from secadmin.control.new_streams import StreamDefinition, add_stream
 from secadmin.control.new_topics import new_topics
 from secadmin.control.platform import Platform
 from secadmin.control.queries import add_query
 from secadmin.control.query_definition import QueryDefinition
-from secadmin.control.streams import StreamDefinition, add_stream
 from secadmin.control.work import Caller
 from tests.unit.secadmin.control.place import SCHEMA, Place
 from tests.unit.secadmin.control.place import add_stream as put_stream
