@@ -25,6 +25,7 @@ its sender sends is not ingested, and it does not rise.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import orm, select
 
@@ -41,7 +42,7 @@ from catalog.models import (
     User,
 )
 from catalog.sender_state import SenderState
-from catalog.subject import subject_of_user
+from catalog.subject import subjects_of_users
 
 _READ = (CategoryKind.SOURCE, CategoryKind.AGGREGATED)
 # Every operation runs it. It is built once, because that takes longer.
@@ -66,23 +67,62 @@ def readable(session: orm.Session, user: User) -> Label:
     Of its roles it has those that a condition of a stream names which the user can read. A lock
     changes nothing: the user knows what it has read, and reads on when it is unlocked.
     """
-    subject = subject_of_user(session, user, lock_counts=False)
-    rights = Authorizer(session).clearance_of(subject).bits
-    if not rights:
-        return PUBLIC
-    rows = session.execute(select(CategoryRow.bit, CategoryRow.kind))
-    kinds = {row.bit: row.kind for row in rows}
-    held = Label(rights).categories()
-    streams = select(CategoryRow.stream_id).where(
-        CategoryRow.bit.in_([bit for bit in held if kinds.get(bit) in _READ])
-    )
-    named = (
-        select(ClauseRole.role_bit)
-        .join(CategoryRow, CategoryRow.bit == ClauseRole.clause_bit)
-        .where(CategoryRow.kind == CategoryKind.ROLE_CLAUSE, CategoryRow.stream_id.in_(streams))
-    )
-    deciding = {bit for bit in held if kinds.get(bit) != CategoryKind.ROLE}
-    return Label.of(*deciding.union(set(session.scalars(named)).intersection(held)))
+    return readable_by(session, [user.id])[user.id]
+
+
+def readable_by(session: orm.Session, users: Collection[int]) -> Mapping[int, Label]:
+    """As `readable`, for each of these users by id. What they have in common is read once."""
+    rows = session.scalars(select(User).where(User.id.in_(sorted(users)))).all()
+    subjects = subjects_of_users(session, rows, lock_counts=False)
+    authorizer = Authorizer(session)
+    rights = {each.user_id: authorizer.clearance_of(each).bits for each in subjects}
+    if not any(rights.values()):
+        return dict.fromkeys(rights, PUBLIC)
+    deciding = _Deciding.read(session)
+    return {user: deciding.of(Label(bits)) for user, bits in rights.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Deciding:
+    """Which rights decide what is visible.
+
+    `roles` are the categories of all roles. `sources` has the categories that a right to read a
+    stream gives, with their stream. `named` has the roles that the conditions of a stream name.
+    """
+
+    roles: Label
+    sources: Mapping[int, int]
+    named: Mapping[int, Label]
+
+    @classmethod
+    def read(cls, session: orm.Session) -> _Deciding:
+        kinds = (*_READ, CategoryKind.ROLE)
+        rows = session.execute(
+            select(CategoryRow.bit, CategoryRow.kind, CategoryRow.stream_id).where(
+                CategoryRow.kind.in_(kinds)
+            )
+        ).all()
+        clauses = (
+            select(CategoryRow.stream_id, ClauseRole.role_bit)
+            .join(ClauseRole, CategoryRow.bit == ClauseRole.clause_bit)
+            .where(CategoryRow.kind == CategoryKind.ROLE_CLAUSE)
+            .distinct()
+        )
+        named: dict[int, set[int]] = {}
+        for stream, role in session.execute(clauses):
+            if stream is not None:
+                named.setdefault(stream, set()).add(role)
+        return cls(
+            Label.of(*(row.bit for row in rows if row.kind == CategoryKind.ROLE)),
+            {row.bit: row.stream_id for row in rows if row.stream_id and row.kind in _READ},
+            {stream: Label.of(*roles) for stream, roles in named.items()},
+        )
+
+    def of(self, rights: Label) -> Label:
+        """The part of these rights that decides."""
+        streams = {self.sources[bit] for bit in rights.categories() if bit in self.sources}
+        named = combine(self.named.get(stream, PUBLIC) for stream in streams)
+        return Label(rights.bits & (~self.roles.bits | named.bits))
 
 
 def floor_of_user(session: orm.Session, user_id: int) -> Label | None:
@@ -90,12 +130,20 @@ def floor_of_user(session: orm.Session, user_id: int) -> Label | None:
 
     None if one of these cannot be read: then nobody can say.
     """
-    own = select(SenderRow.floor).where(SenderRow.user_id == user_id, SenderRow.floor.is_not(None))
-    found = list(map(read_floor, session.scalars(own)))
-    before = [each for each in found if each is not None]
-    if len(before) < len(found):
-        return None
-    return readable(session, session.get_one(User, user_id)) | combine(before)
+    return floors_of_users(session, [user_id])[user_id]
+
+
+def floors_of_users(session: orm.Session, users: Collection[int]) -> Mapping[int, Label | None]:
+    """As `floor_of_user`, for each of these users. What they have in common is read once."""
+    own = select(SenderRow.user_id, SenderRow.floor).where(
+        SenderRow.user_id.in_(sorted(users)), SenderRow.floor.is_not(None)
+    )
+    found: dict[int, Label | None] = dict(readable_by(session, users))
+    for user, text in session.execute(own):
+        if user is not None:
+            now, before = found[user], read_floor(text)
+            found[user] = None if now is None or before is None else now | before
+    return found
 
 
 def remember_readable(session: orm.Session) -> None:
@@ -103,14 +151,13 @@ def remember_readable(session: orm.Session) -> None:
 
     Changes run one by one, so what a change finds is all that was readable since the one before.
     """
-    found: dict[int, Label] = {}
-    for row in session.scalars(_WAITING):
-        if row.user_id is None:
-            continue
-        if row.user_id not in found:
-            found[row.user_id] = readable(session, session.get_one(User, row.user_id))
+    waiting = [row for row in session.scalars(_WAITING) if row.user_id is not None]
+    if not waiting:
+        return
+    found = readable_by(session, {row.user_id for row in waiting if row.user_id is not None})
+    for row in waiting:
         before = PUBLIC if row.floor is None else read_floor(row.floor)
-        if before is not None:
+        if before is not None and row.user_id is not None:
             row.floor = (before | found[row.user_id]).to_wire()
     session.flush()
 
@@ -145,10 +192,8 @@ def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, La
         held = 0 if added is None else added.bits | own.get(stream, PUBLIC).bits
         found[user] = found.get(user, held) & held
     nothing = {row.user_id: PUBLIC for row in rows if row.user_id is not None}
-    return nothing | {
-        user: Label(readable(session, session.get_one(User, user)).bits & ~stamped)
-        for user, stamped in found.items()
-    }
+    can = readable_by(session, found) if found else {}
+    return nothing | {user: Label(can[user].bits & ~stamped) for user, stamped in found.items()}
 
 
 def _own_categories(session: orm.Session, streams: Collection[int]) -> Mapping[int, Label]:

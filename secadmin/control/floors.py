@@ -15,7 +15,7 @@ from catalog.audit import PLATFORM
 from catalog.engines import INGEST
 from catalog.errors import NotFound
 from catalog.executions import executions_of
-from catalog.floors import floor_of_user, let_carry, not_applied, read_floor
+from catalog.floors import floor_of_user, floors_of_users, let_carry, not_applied, read_floor
 from catalog.label import Label
 from catalog.models import FloorCategory, Object, RunStatus, SenderRow, StreamRow, User
 from catalog.permission import ObjectKind, Permission
@@ -166,31 +166,32 @@ class _Steps:
     carried: dict[int, Label] = field(default_factory=dict)
     floors: dict[int, Label] = field(default_factory=dict)
     stamped: set[int] = field(default_factory=set)
+    # The reach of each stream, and the part of it that a run which reads the stream may not know.
+    _streams: dict[int, tuple[Label, Label]] = field(default_factory=dict)
 
     def find(self) -> bool:
         """Look for steps. Returns whether there is one."""
         rows = self.session.scalars(select(SenderRow).where(_rising()).order_by(SenderRow.id)).all()
+        reaches = Reaches(self.session)
         for stream in sorted({row.stream_id for row in rows}):
             unknown = not_applied(self.session, stream)
+            self._streams[stream] = _reach_of(reaches, self.session, stream), unknown
             if unknown.bits and _readers_know(self.session, stream):
                 self.known.add(stream)
-        wanted: dict[int, Label | None] = {}
+        users = {row.user_id for row in rows if row.user_id is not None}
+        wanted = floors_of_users(self.session, users)
         for row in rows:
-            if row.user_id is None:
-                continue
-            if row.user_id not in wanted:
-                wanted[row.user_id] = floor_of_user(self.session, row.user_id)
-            floor = wanted[row.user_id]
+            floor = None if row.user_id is None else wanted[row.user_id]
             if floor is not None:
                 self._of_sender(row, floor)
         return bool(self.known or self.carried or self.floors or self.stamped)
 
     def _of_sender(self, row: SenderRow, wanted: Label) -> None:
-        reach = _reach_of(self.session, row.stream_id)
+        reach, unknown = self._streams[row.stream_id]
         if new := wanted.bits & ~reach.bits:
             before = self.carried.get(row.stream_id, Label())
             self.carried[row.stream_id] = before | Label(new)
-        elif _lacking(self.session, row.stream_id, wanted).bits and row.stream_id not in self.known:
+        elif wanted.bits & unknown.bits and row.stream_id not in self.known:
             return
         elif row.stamped is None or row.floor != wanted.to_wire():
             self.floors[row.id] = wanted
@@ -229,14 +230,14 @@ def _do(change: Change, settlement: Settlement, steps: _Steps) -> None:
     change.bump_generation()
 
 
-def _reach_of(session: orm.Session, stream: int) -> Label:
+def _reach_of(reaches: Reaches, session: orm.Session, stream: int) -> Label:
     row = session.get_one(StreamRow, stream)
-    return Reaches(session).of(from_stored(Relation, row.relation))
+    return reaches.of(from_stored(Relation, row.relation))
 
 
 def _lacking(session: orm.Session, stream: int, wanted: Label) -> Label:
     """The part of a floor that a run which reads the stream may not know of its tuples."""
-    known = _reach_of(session, stream).bits & ~not_applied(session, stream).bits
+    known = _reach_of(Reaches(session), session, stream).bits & ~not_applied(session, stream).bits
     return Label(wanted.bits & ~known)
 
 

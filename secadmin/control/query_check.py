@@ -16,7 +16,7 @@ from catalog.plan import Plan, sources
 from catalog.reaches import Reaches
 from catalog.relation import RelationKind
 from catalog.role_views import WHOLE, RoleViews
-from catalog.subject import Subject, subject_of_user
+from catalog.subject import Subject, subjects_of_users
 from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import PreparedQuery, prepare
@@ -121,14 +121,13 @@ def _reached(view: Reading, prepared: PreparedQuery, plan: Plan) -> Reached | No
     reach = reaches.of_new(plan, prepared.relations.level)
     users = view.session.scalars(select(User).order_by(User.name).limit(MAX_USERS + 1)).all()
     every, some = [], []
-    for user in users[:MAX_USERS]:
-        subject = subject_of_user(view.session, user)
+    for subject in subjects_of_users(view.session, users[:MAX_USERS]):
         if subject.barred is not None or not _sees(views, prepared, plan, subject.role_ids):
             continue
         if _holds(view, reaches, subject, reach) == reach:
-            every.append(user.name)
+            every.append(subject.user_name)
         elif _may_get_some(view, reaches, subject, plan):
-            some.append(user.name)
+            some.append(subject.user_name)
     return Reached(tuple(every), tuple(some), len(users) > MAX_USERS)
 
 
