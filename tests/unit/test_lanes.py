@@ -88,6 +88,7 @@ def _run_of(part: str, tests: str, folder: Path, *arguments: str, again: bool = 
     return int(pytest.main([*alone, *arguments, str(file)], plugins=[Recorder(part, again=again)]))
 
 
+@pytest.mark.long
 def test_a_part_keeps_the_numbers_of_its_last_whole_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_part_keeps_the_numbers_of_its_last_whole_run(
     assert shown.count("never") == len(PARTS) - 2
 
 
+@pytest.mark.long
 def test_a_part_that_is_not_there_is_refused() -> None:
     command = [sys.executable, "-m", "deploy", "test", "--part", "unit", "--part", "unti"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -237,7 +237,7 @@ def test_a_filter_before_a_declared_aggregate_does_not_lower(spark: SparkSession
     assert row[-2] == 1
 
 
-@pytest.mark.parametrize("count", [65, 1_001])
+@pytest.mark.parametrize("count", [65, pytest.param(1_001, marks=pytest.mark.long)])
 def test_more_categories_than_a_word_holds(spark: SparkSession, count: int) -> None:
     streams = [relation(f"s{i}", object_id=i) for i in range(0, count, 64)]
     data = {s.name: [(1, "x", 1)] for s in streams}

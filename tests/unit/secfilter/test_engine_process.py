@@ -50,6 +50,7 @@ def test_the_runner_ends_with_its_engine(doing: str, code: int) -> None:
     assert (b"Spark's process has ended" in ended.stderr) == (doing == "running")
 
 
+@pytest.mark.long
 def test_an_engine_without_free_memory_ends() -> None:
     """Its heap is full for real. A process that goes on with a full heap might hang for ever."""
     ended = subprocess.run(

@@ -183,7 +183,7 @@ CUT: dict[str, tuple[Node, Rows]] = {
 PIECES = (1, 3) if is_long() else (3,)
 
 
-@pytest.mark.parametrize("name", sampled(CUT, 2, first=1))
+@pytest.mark.parametrize("name", sampled(CUT, 4, first=1))
 def test_windows_do_not_depend_on_how_the_input_is_cut(gives: Gives, name: str) -> None:
     plan, wanted = CUT[name]
     for size in (*PIECES, len(ENTRIES)):
@@ -203,7 +203,7 @@ KINDS: dict[JoinKind, list[tuple[int, int | None]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS, 2, first=1))
+@pytest.mark.parametrize("kind", sampled(KINDS, 4, first=1))
 def test_joins_do_not_depend_on_how_the_input_is_cut(gives: Gives, kind: JoinKind) -> None:
     joined = replace(paired(TimeSource.BROKER), upper_ms=2_000, kind=kind)
     mine: list[Entry] = [(4, 1), 2, (5, 2), 5, 10, 20]

@@ -190,6 +190,7 @@ def _large_outputs(count: int) -> str:
     return _diagram(boxes, names[-1]).replace("<output", f"{outputs}<output", 1)
 
 
+@pytest.mark.long
 def test_outputs_have_so_many_parts_together() -> None:
     assert len(parse_borealis(_large_outputs(12), Streams()).outputs) == 12
     with pytest.raises(InvalidInput, match=r"more than 50000 parts .* together"):

@@ -12,12 +12,14 @@ from sqlglot.tokens import Tokenizer
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput
 from secadmin.languages import parse_sql
+from tests.lanes import number_of
 from tests.unit.secadmin.languages.streams import Streams
 
 _VALID = [
     case["text"] for case in json.loads(Path(__file__).with_name("sql_plans.json").read_text())
 ]
 _WORDS = sorted({word for text in _VALID for word in text.split()} | set(Tokenizer.KEYWORDS))
+EXAMPLES = number_of("LANGUAGE_EXAMPLES", sample=100, long=1_000)
 
 
 def _answer(text: str) -> None:
@@ -30,19 +32,19 @@ def _answer(text: str) -> None:
     assert analyse(plan.plan) == plan
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.text())
 def test_any_text(text: str) -> None:
     _answer(text)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=2 * EXAMPLES, deadline=None)
 @given(st.lists(st.sampled_from(_WORDS), max_size=25))
 def test_any_words(words: list[str]) -> None:
     _answer(" ".join(words))
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=3 * EXAMPLES, deadline=None)
 @given(st.data())
 def test_valid_queries_with_words_changed(data: st.DataObject) -> None:
     words = data.draw(st.sampled_from(_VALID)).split()
@@ -53,7 +55,7 @@ def test_valid_queries_with_words_changed(data: st.DataObject) -> None:
     _answer(" ".join(words))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=2 * EXAMPLES, deadline=None)
 @given(st.data())
 def test_valid_queries_with_characters_changed(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(_VALID))
