@@ -206,6 +206,7 @@ def own(runtime: Runtime, tmp_path: Path) -> Iterator[EmbeddedBroker]:
     broker.stop()
 
 
+@pytest.mark.long
 def test_data_and_port_outlive_a_stop_and_a_crash(own: EmbeddedBroker) -> None:
     own.start()
     address = own.bootstrap

@@ -218,6 +218,7 @@ def test_joins_do_not_depend_on_how_the_input_is_cut(gives: Gives, kind: JoinKin
         assert sum(each.numRowsTotal for each in query.recentProgress[-1].stateOperators) == 0
 
 
+@pytest.mark.long
 def test_a_moving_window_over_an_output_is_one_that_spark_can_run(gives: Gives) -> None:
     output = Source(relation("a", RelationKind.OUTPUT))
     counting = Aggregate(Moving(output, MovingWindow(range_ms=1_000)), (), COUNT)

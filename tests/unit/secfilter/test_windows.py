@@ -76,6 +76,7 @@ def test_a_tuple_that_is_late_by_the_lateness_is_in_the_session_that_ends_there(
     assert rows(found, WINDOW_END, "n") == [(22 * S, 3, 1 | 2 | 4)]
 
 
+@pytest.mark.long
 def test_a_window_of_windows(gives: Gives) -> None:
     seconds = grouped(Source(STREAM), Window(1_000, 1_000), BY_KEY, (COUNT,))
     most = (Aggregation("most", "max", AttributeRef("n")), Aggregation("groups", "count", None))
@@ -112,6 +113,7 @@ def test_sessions_of_windows_of_windows(gives: Gives) -> None:
     assert rows(found, WINDOW_END, "n") == [(20 * S - 1, 3, 1 | 2 | 4), (26 * S - 1, 1, 8)]
 
 
+@pytest.mark.long
 def test_different_values_beside_other_aggregates(gives: Gives) -> None:
     results = (
         Aggregation("keys", COUNT_DISTINCT, KEY),
