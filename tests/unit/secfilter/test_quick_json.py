@@ -176,7 +176,7 @@ def test_both_readings_of_times_that_are_numbers_say_the_same(spark: SparkSessio
             assert unplaced(one) == unplaced(other), text
             assert one["topic"] != "lab.one" or read(one) == read(other), text
         taken += sum(row["topic"] == "lab.one" for row in quick)
-    assert taken > 100
+    assert taken > RANDOM // 5
 
 
 def test_usual_records_are_tuples(spark: SparkSession) -> None:
