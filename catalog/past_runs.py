@@ -21,14 +21,19 @@ def past_runs(session: Session, names: Collection[str]) -> Mapping[str, Sequence
     may be another catalog.
     """
     of = {name: execution_of(name) for name in names}
-    known = set(session.scalars(select(ExecutionRow.id))) if any(of.values()) else set()
-    past, deleted = known - _needed(session), _deleted_classes(session)
+    known = _known(session, {each for each in of.values() if each is not None})
+    classes = {each for each in map(class_of, names) if each is not None}
+    past, deleted = known - _needed(session), _deleted(session, classes)
     copied = copies(session)
     return {
         name: copied.get(execution, ()) if name == query_run_name(execution) else ()
         for name, execution in of.items()
         if execution in known and (execution in past or class_of(name) in deleted)
     }
+
+
+def _known(session: Session, executions: Collection[int]) -> set[int]:
+    return set(session.scalars(select(ExecutionRow.id).where(ExecutionRow.id.in_(executions))))
 
 
 def _needed(session: Session) -> set[int]:
@@ -43,6 +48,6 @@ def _needed(session: Session) -> set[int]:
     return {each for each in (*found, *of_classes) if each is not None}
 
 
-def _deleted_classes(session: Session) -> set[int]:
-    deleted = select(DeliveryClass.id).where(DeliveryClass.removed_at.is_not(None))
-    return set(session.scalars(deleted))
+def _deleted(session: Session, classes: Collection[int]) -> set[int]:
+    own = (DeliveryClass.id.in_(classes), DeliveryClass.removed_at.is_not(None))
+    return set(session.scalars(select(DeliveryClass.id).where(*own)))
