@@ -47,8 +47,9 @@ APPLIED_TIMEOUT_S = 5.0
 
 _POLL_S = 0.002
 # Kafka refuses a request that changes more than 10,000 ACLs. A filter here matches two at most,
-# but for those of a whole topic or principal.
-_AT_ONCE = 2_000
+# but for those of a whole topic or principal. For each filter Kafka looks at all ACLs of the
+# cluster: 2,000 filters among 20,000 ACLs may take seconds, and then nobody waits for the answer.
+_AT_ONCE = 500
 
 
 class Acls:
