@@ -57,7 +57,10 @@ PARTS = {
         _differential("canonical", "generated", "generated_operators", "generator"), workers=2
     ),
     "classes": Part(
-        _differential("class_streams", "class_views", "difference_streams", "exact"), workers=2
+        _differential(
+            *("class_streams", "class_views", "difference_streams", "exact", "isolated_streams")
+        ),
+        workers=2,
     ),
     "labels": Part(_differential("levels", "role_sets"), workers=2),
     "kafka": Part(

@@ -18,9 +18,9 @@ from catalog.label import Label
 from catalog.plan import is_stateful
 from secadmin.languages import parse_sql
 from tests.differential.case import Case, Class, Record
+from tests.differential.hidden_inputs import topics, trades
 from tests.differential.market import COMPANY, EU, TRADES, Market, case_of
 from tests.differential.streaming import run_batch
-from tests.differential.test_class_streams import topics, trades
 from tests.lanes import is_long, number_of
 
 _NUMBER = number_of("NON_INTERFERENCE_CASES", sample=1, long=20)

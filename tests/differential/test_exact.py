@@ -25,9 +25,9 @@ from tests.differential.case import Case, Class, Record, exactly
 from tests.differential.comparing import check_all
 from tests.differential.delivered import header, run_of
 from tests.differential.expected import expected
+from tests.differential.hidden_inputs import Timed, topic, values
 from tests.differential.market import COMPANY, EU, NOON, QUOTES, TRADES, Market, case_of
 from tests.differential.streaming import run_batch
-from tests.differential.test_class_streams import Timed, topic, values
 from tests.differential.test_class_views import CLEARANCES, KINDS, QUERIES
 from tests.lanes import is_long, number_of
 from tests.outputs import with_output

@@ -17,9 +17,9 @@ from secadmin.languages import parse_sql
 from secfilter.lab import marked_reader, stands
 from tests.differential.case import Case, Record
 from tests.differential.delivered import header, run_of
+from tests.differential.hidden_inputs import CLASSES, Timed
 from tests.differential.market import COMPANY, NOON, TRADES, Market, case_of
 from tests.differential.streaming import run_batch
-from tests.differential.test_class_streams import CLASSES, Timed
 
 _NOON_MS = 1_769_860_800_000
 _MINUTE_MS = 60_000
