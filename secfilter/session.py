@@ -61,8 +61,8 @@ _STREAMING = {
     # Inferring more filters from those of a plan took a third of planning, and removed nothing.
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
-    # Spark keeps a hundred generated classes for all queries, and each query needs several. With more
-    # queries, each batch would generate and compile them again.
+    # Spark keeps a hundred generated classes for all queries, and each query needs several. With
+    # more queries, each batch would generate and compile them again.
     "spark.sql.codegen.cache.maxEntries": "1000",
     # Without this, three of four calls to Spark's process send lines of code of expressions.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
