@@ -1,4 +1,7 @@
-"""Inputs with tuples that a class may not see, batch by batch, and what their topics get."""
+"""Inputs with tuples that a class may not see, batch by batch, and what their topics get.
+
+NON_INTERFERENCE_CASES sets how many pairs of inputs are compared for each query.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,10 @@ from tests.differential.case import Case, Class, Record
 from tests.differential.delivered import run_of
 from tests.differential.market import COMPANY, NOON, QUOTES, TRADES, Market, case_of
 from tests.differential.streaming import run_batch
+from tests.lanes import number_of
 from tests.oracle.values import Value
 
+NUMBER = number_of("NON_INTERFERENCE_CASES", sample=1, long=20)
 NOON_MS = 1_769_860_800_000
 LATER_MS = 3_600_000
 QUERIES = {

@@ -1,7 +1,4 @@
-"""Semantics `view` batch by batch: no class learns of what is hidden from it.
-
-NON_INTERFERENCE_CASES sets how many pairs of inputs are compared for each query.
-"""
+"""Semantics `view` batch by batch: no class learns of what is hidden from it."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from tests.differential.delivered import header, run_of
 from tests.differential.hidden_inputs import (
     LATER_MS,
     NOON_MS,
+    NUMBER,
     QUERIES,
     Timed,
     case,
@@ -31,13 +29,11 @@ from tests.differential.hidden_inputs import (
 )
 from tests.differential.market import COMPANY, NOON, TRADES, Market
 from tests.differential.streaming import run_batch
-from tests.lanes import is_long, number_of
+from tests.lanes import is_long
 from tests.outputs import with_output
 
-_NUMBER = number_of("NON_INTERFERENCE_CASES", sample=1, long=20)
 
-
-@pytest.mark.parametrize("seed", range(_NUMBER))
+@pytest.mark.parametrize("seed", range(NUMBER))
 @pytest.mark.parametrize("name", QUERIES if is_long() else ["rows"])
 def test_hidden_inputs_change_nothing(
     spark: SparkSession, tmp_path: Path, name: str, seed: int

@@ -1,7 +1,4 @@
-"""Difference classes batch by batch: no topic of a subscription shows what its rights do not cover.
-
-NON_INTERFERENCE_CASES sets how many pairs of inputs are compared for each query.
-"""
+"""Difference classes batch by batch: no topic shows what the rights of its reader do not cover."""
 
 from __future__ import annotations
 
@@ -18,12 +15,11 @@ from catalog.label import Label
 from catalog.plan import is_stateful
 from secadmin.languages import parse_sql
 from tests.differential.case import Case, Class, Record
-from tests.differential.hidden_inputs import topics, trades
+from tests.differential.hidden_inputs import NUMBER, topics, trades
 from tests.differential.market import COMPANY, EU, TRADES, Market, case_of
 from tests.differential.streaming import run_batch
-from tests.lanes import is_long, number_of
+from tests.lanes import is_long
 
-_NUMBER = number_of("NON_INTERFERENCE_CASES", sample=1, long=20)
 QUERIES = {
     "union": 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"',
     "conditions": "SELECT ts, symbol, 2 * volume AS twice FROM trades WHERE volume > 1 UNION ALL "
@@ -84,7 +80,7 @@ def over(
     return found
 
 
-@pytest.mark.parametrize("seed", range(_NUMBER))
+@pytest.mark.parametrize("seed", range(NUMBER))
 @pytest.mark.parametrize(
     "held",
     [pytest.param(1, marks=pytest.mark.long, id="one topic"), pytest.param(2, id="two topics")],

@@ -1,7 +1,4 @@
-"""Semantics `isolated` batch by batch: a class gets what `view` gives it, and learns no more.
-
-NON_INTERFERENCE_CASES sets how many pairs of inputs are compared for each query.
-"""
+"""Semantics `isolated` batch by batch: a class gets what `view` gives it, and learns no more."""
 
 from __future__ import annotations
 
@@ -10,14 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.differential.hidden_inputs import QUERIES, over, topics
-from tests.lanes import number_of
-
-_NUMBER = number_of("NON_INTERFERENCE_CASES", sample=1, long=20)
+from tests.differential.hidden_inputs import NUMBER, QUERIES, over, topics
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(_NUMBER))
+@pytest.mark.parametrize("seed", range(NUMBER))
 @pytest.mark.parametrize("name", QUERIES)
 def test_hidden_inputs_change_nothing_of_an_isolated_class(
     spark: SparkSession, tmp_path: Path, name: str, seed: int
