@@ -246,22 +246,19 @@ def tuple_at(second: float, key: str | None = "x", price: int | None = 1) -> dic
 
 
 class Feed:
-    """Sends tuples, whose prices are numbers from `first` on, until told to stop.
+    """Sends tuples, whose prices are numbers from `first` on, until told to stop."""
 
-    After each it waits for so many seconds.
-    """
-
-    def __init__(self, plane: Plane, topic: str, first: int = 0, pause_s: float = 0.003) -> None:
+    def __init__(self, plane: Plane, topic: str, first: int = 0) -> None:
         self._producer = Producer(
             {**plane.broker.admin_config(), "linger.ms": 1, "enable.idempotence": True}
         )
         self._topic, self._stop = topic, threading.Event()
-        self.count, self._first, self._pause_s = 0, first, pause_s
+        self.count, self._first = 0, first
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._pause_s):
+        while not self._stop.wait(0.003):
             price = self._first + self.count
             record = f'{{"at":"2026-01-31T12:00:00Z","key":"x","price":{price}}}'
             self._producer.produce(self._topic, record.encode())

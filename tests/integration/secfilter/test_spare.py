@@ -76,8 +76,7 @@ def test_a_spare_takes_over_what_runs_and_what_is_on_trial(deployment: Deploymen
     deployment.add(stream, *runs)
     plane.send(stream, tuple_at(1, "x", 0))
     deployment.await_running()
-    # Ten queries take each tuple, and have minutes of them to catch up with.
-    feed = Feed(plane, stream.senders[0].topic, first=1, pause_s=0.03)
+    feed = Feed(plane, stream.senders[0].topic, first=1)
     await_more(plane, *topics, count=1)
 
     figures: dict[str, tuple[float, float]] = {}
