@@ -21,6 +21,7 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
+    Source,
     ToStream,
     Union,
     Window,
@@ -36,6 +37,7 @@ from catalog.plan_rules import (
     require_event_time,
     require_ordered,
 )
+from catalog.relation import RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.upserts import require_read_by_key, upsert_schema
 
@@ -148,6 +150,8 @@ def moving_schema(window: MovingWindow, given: CheckedNode) -> Schema:
     for key in window.partition:
         require_comparable(type_of(key, given.schema), "PARTITION BY", key.position)
     _check_lengths(window)
+    if window.of_all:
+        _check_of_all(window, given.node)
     return given.schema
 
 
@@ -170,6 +174,26 @@ def _check_lengths(window: MovingWindow) -> None:
         )
     if window.rows is None and window.partition:
         raise InvalidInput("PARTITION BY goes with ROWS; other windows need no partitions")
+
+
+def _check_of_all(window: MovingWindow, below: Node) -> None:
+    """A window with one size for all tuples reveals how many hidden ones come, and nothing else.
+
+    So neither a condition nor a partition chooses which of them are counted.
+    """
+    if window.rows is None:
+        raise InvalidInput("OF ALL goes with ROWS: other windows have no size that tuples share")
+    if window.partition:
+        raise InvalidInput(
+            "OF ALL goes without PARTITION BY: a tuple that a subscriber may not see would reveal "
+            "its values by the partition in which it takes a place"
+        )
+    if not isinstance(below, Source) or below.relation.kind is not RelationKind.STREAM:
+        raise InvalidInput(
+            "a window OF ALL goes over a stream itself, with nothing between them, neither a query "
+            "nor a policy: a condition there would reveal the values of tuples that a subscriber "
+            "may not see"
+        )
 
 
 def pairs_schema(node: MovingJoin, left: CheckedNode, right: CheckedNode) -> Schema:

@@ -133,6 +133,9 @@ class MovingWindow:
     attributes. If both are None, the window is [UNBOUNDED]: no tuple ever leaves it.
     With `slide_rows` the window is a *window of tuples* (002 §2.2): it is empty until a partition
     has had `rows` tuples, and moves with each `slide_rows`-th tuple after that.
+    With `of_all`, `rows` is one size for all tuples together, where classes have views of their own
+    (000 §5.2.1): the tuples of the stream that a class may not see take their places there, and are
+    in no row.
     """
 
     range_ms: int | None = None
@@ -140,6 +143,7 @@ class MovingWindow:
     partition: tuple[AttributeRef, ...] = ()
     slide_ms: int | None = None
     slide_rows: int | None = None
+    of_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,15 @@ def elements_and_windows_of_tuples(value: Any) -> Any:
     return _each_object(value, change)
 
 
+def windows_of_one_size(value: Any) -> Any:
+    """12 to 13: in form 12 each view had windows of the full size."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {"of_all": False, **item} if item.get("node") == "MovingWindow" else item
+
+    return _each_object(value, change)
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -164,5 +173,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     rows_of_matches_and_keys,
     groups_of_enough_senders,
     elements_and_windows_of_tuples,
+    windows_of_one_size,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -11,7 +11,9 @@ shepherd).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -57,15 +59,28 @@ class ClassViews:
         their offsets, also as texts. Otherwise tuples of one time, such as 9 and 10, would change
         places if a hidden tuple came before them.
         """
-        if kind is RelationKind.STREAM:
-            frame = frame.withColumn(ID, _in_order(fn.col(ID)))
-        own = words(self.layout)
-        seen = [
-            fn.when(visible_to(in_layout(each, self.layout), own, Label()), _id(each.id))
-            for each in self.classes
-        ]
-        spread = frame.withColumn(CLASS, fn.explode(fn.array(*seen, _nobody())))
-        return spread.where(fn.col(CLASS).isNotNull())
+        seen = [fn.when(self._sees(each), _id(each.id)) for each in self.classes]
+        return _spread(frame, kind, seen)
+
+    def to_all(self, frame: DataFrame, kind: RelationKind) -> DataFrame:
+        """As `divided`, but each tuple once for each class, also for those that may not see it."""
+        return _spread(frame, kind, [_id(each.id) for each in self.classes])
+
+    def seen(self) -> Column:
+        """Whether the class in `CLASS` may see the tuple."""
+        each_seen = [(fn.col(CLASS) == _id(c.id)) & self._sees(c) for c in self.classes]
+        return reduce(lambda a, b: a | b, each_seen, fn.lit(False))
+
+    def _sees(self, each: FanOutClass) -> Column:
+        return visible_to(in_layout(each, self.layout), words(self.layout), Label())
+
+
+def _spread(frame: DataFrame, kind: RelationKind, ids: Sequence[Column]) -> DataFrame:
+    """Each tuple once for each of these ids of classes that is not NULL."""
+    if kind is RelationKind.STREAM:
+        frame = frame.withColumn(ID, _in_order(fn.col(ID)))
+    spread = frame.withColumn(CLASS, fn.explode(fn.array(*ids, _nobody())))
+    return spread.where(fn.col(CLASS).isNotNull())
 
 
 def _in_order(lineage: Column) -> Column:

@@ -164,6 +164,8 @@ class _Compiler:
     counting: bool = False
     # Whether the compiled node is below one that keeps state, so that its tuples need a clock.
     clocked: bool = False
+    # Whether each class gets the tuples that it may not see, too. The window above shows none.
+    hidden: bool = False
 
     def compile(self, each: CheckedNode) -> DataFrame:
         match each.node:
@@ -193,7 +195,7 @@ class _Compiler:
             case ToStream():
                 below = self._below(pairing=True)
                 return compile_moving(
-                    *(each, below.compile, words(self.layout), self._reach_words, self.views),
+                    *(each, below._below_window, words(self.layout), self._reach_words, self.views),
                     self._receivers(),
                     tells=self.tells,
                     readers=self.readers,
@@ -206,6 +208,11 @@ class _Compiler:
                 )
             case Moving() | MovingJoin() | Ranked():
                 raise TypeError("a moving window is compiled with the stream of its relation")
+
+    def _below_window(self, moving: CheckedNode) -> DataFrame:
+        """What is below a moving window, also the hidden tuples if they count there."""
+        of_all = isinstance(moving.node, Moving) and moving.node.window.of_all
+        return replace(self, hidden=of_all).compile(moving.inputs[0])
 
     def _results(self, frame: DataFrame) -> DataFrame:
         """Tuples none of which was left out."""
@@ -244,7 +251,10 @@ class _Compiler:
 
     def _divided(self, frame: DataFrame, relation: Relation) -> DataFrame:
         """Each tuple once for each class that sees it. All tuples move time, for all classes."""
-        return frame if self.views is None else self.views.divided(frame, relation.kind)
+        if self.views is None:
+            return frame
+        divide = self.views.to_all if self.hidden else self.views.divided
+        return divide(frame, relation.kind)
 
     def _class(self) -> tuple[str, ...]:
         """The columns by which all state is apart, besides what the plan itself names."""

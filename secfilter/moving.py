@@ -77,10 +77,10 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
 ) -> DataFrame:
     """The stream of a relation.
 
-    `compile_` compiles what is below a window, and `reach_of` gives what the absence of its tuples
-    reveals. With views, each class has a relation of its own. `receivers` get the rows of upserts
-    that stand. Upserts have a column that says to whom they go (`secfilter.given_to`). `readers`
-    are the ids by which the outputs below give the run their rows that stand.
+    `compile_` compiles what is below a moving window, and `reach_of` gives what the absence of
+    its tuples reveals. With views, each class has a relation of its own. `receivers` get the rows
+    of upserts that stand. Upserts have a column that says to whom they go (`secfilter.given_to`).
+    `readers` are the ids by which the outputs below give the run their rows that stand.
 
     With `tells`, tuples that are left out, because there is no room, come beside the results: their
     attributes are NULL, and the column `LEFT_OUT` says why (`secfilter.left_out`).
@@ -89,7 +89,7 @@ def compile_moving(  # noqa: PLR0913  # each is known to another part of the cal
         raise TypeError("no relation")
     parts = ChangingParts.of(each.inputs[0])
     by = () if views is None else (CLASS,)
-    given = arrivals(parts, compile_, words, by)
+    given = arrivals(parts, compile_, words, views)
     columns = (f"{label_column(index)} bigint" for index in words)
     output = f"{TIME} bigint, {_NUMBER} bigint, {ROW} string, {', '.join(columns)}"
     upserts = each.node.change is Change.UPSERT
@@ -245,6 +245,9 @@ class _Operator:
         """
         rows = []
         for side, each in relation.left_out:
+            if self.rules.windows[side].of_all and not each.passes:
+                # It may be one that its class may not see.
+                continue
             label = united((each.label, self.rules.reach)) if self.rules.reach else each.label
             rows.append((each.time, side, "", *label, 0, FOR_EVERYBODY, each.lineage))
         return self._of_rows(rows)

@@ -271,7 +271,10 @@ def _window(moving: CheckedNode, *, whole: bool) -> Window:
     )
     below = moving.node.input
     stands = isinstance(below, Source) and bool(below.relation.keys) and below.relation.by_ticks
-    return Window(range_us, window.rows, slide_us, whole and stands, window.slide_rows)
+    begins = whole and stands
+    return Window(
+        *(range_us, window.rows, slide_us, begins, window.slide_rows), of_all=window.of_all
+    )
 
 
 def _computed(aggregate: Aggregate, schema: Schema) -> tuple[Computed, ...]:

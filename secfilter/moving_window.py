@@ -75,7 +75,8 @@ class Window:
     With `slide_us`, tuples come and leave only at the multiples of it. With `after_standing`, the
     window begins with the rows that stand of an output, and takes nothing before them. It needs the
     mark for one of its `readers`, or any such row if they are None. With `slide_rows`, the tuples
-    of a partition come `rows` together at first, and then `slide_rows` together.
+    of a partition come `rows` together at first, and then `slide_rows` together. With `of_all`, the
+    window also gets tuples that its class may not see. They hold nothing, and `passes` is false.
     """
 
     range_us: int | None
@@ -84,6 +85,7 @@ class Window:
     after_standing: bool = False
     slide_rows: int | None = None
     readers: frozenset[int] | None = None
+    of_all: bool = False
 
     def begins_with(self, lineage: str) -> bool:
         """Whether the window begins at the instant of the tuple with this lineage.

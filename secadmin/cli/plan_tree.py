@@ -156,7 +156,8 @@ def _moving(window: MovingWindow) -> str:
         return f"of the last {duration_words(window.range_ms or 0)}{every}"
     parts = ", ".join(each.name for each in window.partition)
     every = f" every {window.slide_rows}" if window.slide_rows else ""
-    return f"of {window.rows} rows{every}" + (f" for each {parts}" if parts else "")
+    shared = ", hidden tuples counted" if window.of_all else ""
+    return f"of {window.rows} rows{every}" + (f" for each {parts}" if parts else "") + shared
 
 
 def _aggregate(node: Aggregate) -> str:

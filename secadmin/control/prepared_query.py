@@ -13,7 +13,7 @@ from catalog.names import check_object_name, check_query_name, output_of
 from catalog.namespace import Namespace
 from catalog.permission import Permission
 from catalog.placement import Placement
-from catalog.plan import Emission, Plan, sources
+from catalog.plan import Emission, Moving, Plan, sources, walk
 from catalog.upserts import upsert_keys
 from catalog.view_plan import through_views
 from secadmin.control import declared
@@ -28,6 +28,11 @@ from secadmin.control.user_queries import user_query_sql
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Reading
 from secadmin.languages import parse_borealis, parse_sql
+
+_REVEALED = (
+    "a window OF ALL lets subscribers learn how many tuples come that they may not see, and when; "
+    "leave OF ALL out to hide this"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> Prepa
     written, notes = _parse(relations, wanted)
     told = _told(relations, written, accept_empty=wanted.accept_empty)
     checked = _merged(platform, relations, choices.placement, written)
+    if any(_has_window_of_all(each.plan) for each in checked.values()):
+        told = (*told, _REVEALED)
     prepared = PreparedQuery(checked, (*notes, *told), relations, choices)
     view.require_free(Namespace.QUERY, wanted.name)
     for name in checked:
@@ -113,6 +120,26 @@ def _require_appends(plan: Plan) -> None:
         )
 
 
+def _has_window_of_all(plan: Plan) -> bool:
+    return any(isinstance(node, Moving) and node.window.of_all for node in walk(plan.root))
+
+
+def _require_sizes(plan: Plan, placement: Placement) -> None:
+    """Raise InvalidInput for a window OF ALL where no class has a part of it."""
+    if not _has_window_of_all(plan):
+        return
+    if placement is Placement.SINK:
+        raise InvalidInput(
+            "with semantics strong each window has one size for all tuples: leave OF ALL out, or "
+            "use semantics view or exact"
+        )
+    if placement is Placement.APART:
+        raise InvalidInput(
+            "with semantics isolated a query reads no tuple that its class may not see, so it "
+            "cannot count them: leave OF ALL out, or use semantics view or exact"
+        )
+
+
 def _parse(
     relations: VisibleRelations, wanted: QueryDefinition
 ) -> tuple[dict[str, CheckedPlan], tuple[str, ...]]:
@@ -163,6 +190,7 @@ def _merged(
         checked = {name: declared.undeclared(each) for name, each in checked.items()}
     for each in checked.values():
         require_admissible(each, platform.limits)
+        _require_sizes(each.plan, placement)
         if placement.has_views_of_roles(each.plan):
             _require_appends(each.plan)
     return checked

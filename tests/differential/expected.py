@@ -37,8 +37,8 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
 
 def _viewed(case: Case, to: Class, tables: Tables, news: Tables | None) -> list[Tuple]:
     """What a class gets that has a view of its own."""
-    seen = seen_by(to.clearance, tables)
-    new = None if news is None else seen_by(to.clearance, news)
+    seen = seen_by(to.clearance, _within_reach(case, tables))
+    new = None if news is None else seen_by(to.clearance, _within_reach(case, news))
     results = run(case.plan.root, seen, case.reach_of, newest=new, alone=True)
     floored = [Tuple(each.values, united([each.label, case.floor])) for each in results]
     return deliver_strong(floored, to.clearance)
@@ -66,7 +66,10 @@ def _exactly(case: Case, to: Class, tables: Tables) -> list[Tuple]:
         seen = seen_by(way, visible)
         if apart:
             seen = {
-                name: [replace(each, label=Label.of(number[id(each)])) for each in several]
+                name: [
+                    each if each.hidden else replace(each, label=Label.of(number[id(each)]))
+                    for each in several
+                ]
                 for name, several in seen.items()
             }
         results = run(case.plan.root, seen, lambda _: everything, alone=True)

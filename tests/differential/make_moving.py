@@ -64,7 +64,19 @@ def moving(random: Random, node: Node) -> Moving:
             MovingWindow(),
         ]
     )
+    if random.random() < 0.5:
+        window = _of_all(Moving(node, window))
     return Moving(node, window)
+
+
+def _of_all(moving: Moving) -> MovingWindow:
+    """The window with one size for all tuples, if it can have one."""
+    wanted = replace(moving, window=replace(moving.window, of_all=True))
+    try:
+        analyse_node(ToStream(wanted, Change.ISTREAM))
+    except InvalidInput:
+        return moving.window
+    return wanted.window
 
 
 def _of_tuples(number: int, parts: tuple[AttributeRef, ...]) -> MovingWindow:

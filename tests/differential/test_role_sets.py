@@ -32,9 +32,11 @@ from tests.differential.ward import (
     STAGES,
     STREAMS,
     USERS,
+    Given,
     Told,
     by_the_paper,
     case_of,
+    of_one_size,
     query,
     records,
 )
@@ -104,6 +106,33 @@ def test_the_cases_tell_the_semantics_apart() -> None:
     }
     assert len(differing["view"]) > len(TOLD) // 4
     assert {"pairs", "join", "CQ1"} <= differing["exact"]
+
+
+def test_windows_with_one_size_for_the_entire_set_of_tuples(spark: SparkSession) -> None:
+    """§5.2.1: hidden tuples take places, and what they hold changes nothing.
+
+    With one role, exact match is the view of this role.
+    """
+    chance = random.Random(SEED)
+    text = "SELECT RSTREAM patID, pulseRate FROM HRStr [ROWS 3 OF ALL]"
+    told = Told(text, records(chance, 12))
+    nurse = frozenset({"nurse"})
+    hidden = {by for by, allowed in POLICIES.items() if not role_sets.satisfies(nurse, allowed)}
+    others: Given = {
+        of: [((at, 9, 0) if by in hidden else (at, *rest), by) for (at, *rest), by in rows]
+        for of, rows in told.given.items()
+    }
+    assert others != told.given
+    cases = [case_of("all", told, semantics) for semantics in ("view", "exact")]
+    cases.append(case_of("others", Told(text, others), "view"))
+    with interpreting(spark):
+        by_view, by_role, of_others = (each.delivered for each in run_cases(spark, cases))
+    for active, viewed, exact in zip(USERS, by_view, by_role, strict=True):
+        wanted = of_one_size(told, 3, active)
+        assert Counter(each.values for each in viewed) == wanted
+        if len(active) == 1:
+            assert Counter(each.values for each in exact) == wanted
+    assert of_others[USERS.index(nurse)] == by_view[USERS.index(nurse)]
 
 
 def test_permissions_of_figure_8() -> None:

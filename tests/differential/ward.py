@@ -174,6 +174,18 @@ Found = Counter[tuple[Value, ...]]
 Placed = tuple[str, tuple[Value, ...]]
 
 
+def of_one_size(told: Told, size: int, active: Set[str]) -> Found:
+    """What RSTREAM sends a user of heart rates in a window with one size for all tuples."""
+    arrived = sorted(told.given[HEART.name])
+    elements = [(values, POLICIES[policy]) for values, policy in arrived]
+    held = role_sets.of_one_size(elements, size, active)
+    return Counter(
+        (instant, *values)
+        for ((instant, *_), _), several in zip(arrived, held, strict=True)
+        for _, *values in several
+    )
+
+
 STAGES = {
     "strong": role_sets.cumulative_approach,
     "view": role_sets.partitioned,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from catalog.clearance import Clearance
 from catalog.label import Label
@@ -28,8 +29,15 @@ def deliver_exactly(results: Iterable[Tuple], roles: Iterable[Clearance]) -> lis
 
 
 def seen_by(clearance: Clearance, tables: Mapping[str, Sequence[Tuple]]) -> dict[str, list[Tuple]]:
-    """What a class sees of each relation, if it has a view of its own."""
-    return {name: deliver_strong(given, clearance) for name, given in tables.items()}
+    """Each relation for a class that has a view of its own. What it may not see is hidden there."""
+    found = {}
+    for name, given in tables.items():
+        seen = {id(each) for each in deliver_strong(given, clearance)}
+        found[name] = [
+            each if id(each) in seen else replace(each, label=Label(), hidden=True)
+            for each in given
+        ]
+    return found
 
 
 def deliver_weak(results: Iterable[Tuple], clearance: Clearance, sources: Label) -> list[Tuple]:

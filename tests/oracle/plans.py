@@ -53,6 +53,7 @@ def run(
     newest: Tables | None = None,
     *,
     alone: bool = False,
+    of_all: bool = False,
 ) -> list[Tuple]:
     """The results of a node over all tuples of each relation, by its name, in no order.
 
@@ -62,13 +63,19 @@ def run(
     last of the tables' tuples, the results are updates (EMIT UPDATES): only the groups that these
     tuples belong to have one, and no label is lowered. With `alone`, the reader learns of no tuple
     that is not in the tables. So that something is absent tells nothing, and carries no label.
+    `of_all` says that the node is below a window with one size for all tuples (000 §5.2.1). So it
+    also gives tuples that are hidden, and the window shows nothing of them but their time.
     """
     over = () if isinstance(node, ToStream) else _inputs(node)
     given = [run(below, tables, reach_of, watermark, newest, alone=alone) for below in over]
     match node:
         case Source(relation):
             reach = reach_of(relation)
-            return [each for each in tables[relation.name] if is_visible(each, relation, reach)]
+            return [
+                each
+                for each in tables[relation.name]
+                if (of_all if each.hidden else is_visible(each, relation, reach))
+            ]
         case Filter(below, condition):
             return [each for each in given[0] if evaluate(condition, _row(below, each)) is True]
         case Project(below, columns):
@@ -89,7 +96,11 @@ def run(
             raise AssertionError("a relation is no table; ToStream makes one of it")
         case ToStream():
             streams = [
-                run(moving.input, tables, reach_of, watermark, newest, alone=alone)
+                run(
+                    *(moving.input, tables, reach_of, watermark, newest),
+                    alone=alone,
+                    of_all=moving.window.of_all,
+                )
                 for moving in movings_of(node)
             ]
             reaches = [

@@ -188,7 +188,8 @@ def _relation(
                     places=((at, each.time, each.number),),
                 )
                 for each in contents[0]
-                if deleted is None or each.tuple.values[deleted] is False
+                if not each.tuple.hidden
+                and (deleted is None or each.tuple.values[deleted] is False)
             ]
         case MovingJoin():
             return _joined(node, relation, contents, reaches, at)

@@ -65,6 +65,18 @@ def partitioned(
     return [result for result, _ in run(routed(elements, active))]
 
 
+def of_one_size(
+    elements: Sequence[tuple[Element, Allowed]], size: int, active: Set[str]
+) -> Sequence[Sequence[Element]]:
+    """§5.2.1: the size of the window is maintained for the entire set of tuples.
+
+    For each element that arrives, what the partition of these roles holds then, of the newest
+    `size` elements of everybody.
+    """
+    windows = [elements[max(0, end - size) : end] for end in range(1, len(elements) + 1)]
+    return [[each for each, allowed in held if satisfies(active, allowed)] for held in windows]
+
+
 def exact_match(
     elements: Sequence[tuple[Element, Allowed]], run: Run[Element], active: Set[str]
 ) -> Sequence[Element]:

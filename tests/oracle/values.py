@@ -59,10 +59,12 @@ class Tuple:
     """A tuple's values, in schema order, and its label; None: there was none that can be read.
 
     `sender` is the independent user that sent it. None: nobody who counts did. `closes` says that
-    it is the result of a window, whose end is its time.
+    it is the result of a window, whose end is its time. `hidden` says that the reader may not see
+    it. Only a window with one size for all tuples counts it.
     """
 
     values: tuple[Value, ...]
     label: Label | None
     sender: int | None = field(default=None, compare=False)
     closes: bool = field(default=False, compare=False)
+    hidden: bool = field(default=False, compare=False)

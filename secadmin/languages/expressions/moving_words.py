@@ -7,7 +7,7 @@ something else. A window is found again by the position of the relation's name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -19,7 +19,7 @@ from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.refusals import word
 
 _FORMS = (
-    "write [NOW], [RANGE 5 MINUTES], [ROWS 100], [ROWS 100 SLIDE 10] or "
+    "write [NOW], [RANGE 5 MINUTES], [ROWS 100], [ROWS 100 SLIDE 10], [ROWS 100 OF ALL] or "
     "[PARTITION BY symbol ROWS 1] behind the relation's name"
 )
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
@@ -145,9 +145,15 @@ def _closing(tokens: list[Token], opening: int, place: Place) -> int:
 
 
 def _window(inner: list[Token], place: Place, bracket: Token) -> MovingWindow:
+    at = place(bracket.start)
+    of_all = [word(inner, len(inner) - back) for back in (2, 1)] == ["OF", "ALL"]
+    window = _sized(inner[:-2] if of_all else inner, at)
+    return replace(window, of_all=of_all)
+
+
+def _sized(inner: list[Token], at: Position) -> MovingWindow:
     words = [word(inner, index) or token.text for index, token in enumerate(inner)]
     texts = [token.text for token in inner]
-    at = place(bracket.start)
     match words:
         case ["NOW"]:
             return MovingWindow(range_ms=0)

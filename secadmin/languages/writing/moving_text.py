@@ -241,6 +241,7 @@ def moving_window_text(window: MovingWindow) -> str:
         return f"[RANGE {_length(window.range_ms)}{slide}]" if window.range_ms else "[NOW]"
     keys = ", ".join(name_text(key.name) for key in window.partition)
     rows = f"ROWS {window.rows}" + (f" SLIDE {window.slide_rows}" if window.slide_rows else "")
+    rows += " OF ALL" if window.of_all else ""
     return f"[PARTITION BY {keys} {rows}]" if keys else f"[{rows}]"
 
 

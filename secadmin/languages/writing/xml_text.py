@@ -169,7 +169,8 @@ class _Writer:
     def _tuples(self, moving: Moving, node: Aggregate, shown: Sequence[str]) -> _Box:
         """The box of windows of tuples. It is right only if its text is read as this node."""
         rows = moving.window.rows
-        if rows is None or (moving.window.slide_rows is None and rows > 1):
+        slides = moving.window.slide_rows is not None or rows == 1
+        if rows is None or not slides or moving.window.of_all:
             raise Unsayable("Borealis has no such windows of CQL; ask for SQL")
         time = self._times[id(moving.input)] or ""
         named = {key.name for key in node.keys}

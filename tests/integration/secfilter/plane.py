@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -181,18 +181,26 @@ class Plane:
         assert producer.flush(10) == 0
 
     def read(self, topic: str, count: int, timeout_s: float = 180.0) -> list[Message]:
-        """The topic's records, from its beginning: `count` and what else comes within 0.3 s."""
-        consumer = Consumer({**self.broker.admin_config(), "group.id": "test"})
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        """The topic's records, from its beginning: `count` and what else comes within 0.3 s.
+
+        A pause of the broker ends no reading: the ends of all partitions are reached first.
+        """
+        config = {**self.broker.admin_config(), "group.id": "test", "enable.partition.eof": True}
+        consumer = Consumer(config)
+        behind = {*consumer.list_topics(topic, timeout=10).topics[topic].partitions}
+        consumer.assign([TopicPartition(topic, p, 0) for p in behind])
         found: list[Message] = []
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             message = consumer.poll(0.3)
-            if message is not None and message.error() is None:
+            if message is None:
+                if not behind and len(found) >= count:
+                    break
+            elif (error := message.error()) is None:
                 found.append(message)
-            elif message is None and len(found) >= count:
-                break
+                behind.add(message.partition())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                behind.discard(message.partition())
         consumer.close()
         return found
 
@@ -202,7 +210,7 @@ class Plane:
         """The topic's records, from its beginning, once they are enough."""
         deadline = time.monotonic() + timeout_s
         while not enough(found := self.read(topic, 0)):
-            assert time.monotonic() < deadline, f"not enough: {values(found)}"
+            assert time.monotonic() < deadline, f"not enough: {len(found)}, {values(found)[-100:]}"
             time.sleep(0.1)
         return found
 

@@ -133,6 +133,19 @@ def test_exact_is_not_for_results_that_replace_others(scene: Scene, fresh: Fresh
         assert (refused.status_code, "may replace another one" in refused.text) == (422, True)
 
 
+def test_one_size_for_all_tuples_is_for_view_and_exact(scene: Scene, fresh: Fresh) -> None:
+    first = scene.streams[0]
+    text = f"SELECT ISTREAM symbol FROM {first} [ROWS 5 OF ALL]"
+    for semantics in ("strong", "isolated"):
+        body = {"name": fresh("q"), "language": "sql", "text": f"SEMANTICS {semantics} {text}"}
+        refused = scene.admin.call("POST", "/queries", json=body)
+        assert (refused.status_code, "leave OF ALL out" in refused.text) == (422, True)
+    for semantics in ("view", "exact"):
+        body = {"name": fresh("q"), "language": "sql", "text": f"SEMANTICS {semantics} {text}"}
+        (note,) = scene.admin.post("/queries", **body)["notes"]
+        assert "how many tuples come that they may not see" in note
+
+
 def test_other_queries_read_exact_results_of_single_tuples(scene: Scene, fresh: Fresh) -> None:
     first, second = scene.streams
     joined = (

@@ -94,6 +94,13 @@ def test_a_window_of_rows_of_form_11_is_read() -> None:
     assert [n.window for n in found if isinstance(n, Moving)] == [MovingWindow(rows=5)]
 
 
+def test_a_window_of_rows_of_form_12_is_read() -> None:
+    """Each view has windows of the full size."""
+    found = walk(from_stored(Plan, kept(12)["moving"]).root)
+    own = MovingWindow(rows=5, slide_rows=2)
+    assert [n.window for n in found if isinstance(n, Moving)] == [own]
+
+
 def test_there_is_a_kept_file_for_each_older_form() -> None:
     assert {file.name for file in FOLDER.iterdir()} == {f"version_{n}.json" for n in OLDER}
     assert len(UPGRADES) == VERSION - 1

@@ -33,6 +33,7 @@ from tests.differential.ward import (
     class_of,
     cleared,
     label_of,
+    of_one_size,
     query,
     records,
 )
@@ -96,6 +97,24 @@ def test_each_user_gets_what_the_paper_says(start: int) -> None:
         assert _decided(told, active, semantics) == wanted, (seed, semantics, active, told)
         told_apart += bool(wanted)
     assert told_apart > min(TOGETHER, NUMBER) // 4, "without results nothing is compared"
+
+
+def test_windows_with_one_size_for_the_entire_set_of_tuples() -> None:
+    """§5.2.1: the size of the window is maintained for each partition, or for all tuples."""
+    chance = random.Random(3)
+    differing = 0
+    for seed in range(200):
+        size, active = chance.randint(1, 4), chance.choice(USERS[1:])
+        text = f"SELECT RSTREAM patID, pulseRate FROM HRStr [ROWS {size} OF ALL]"
+        told = Told(text, records(chance, chance.randint(2, 9)))
+        wanted = of_one_size(told, size, active)
+        outcome = expected(
+            replace(case_of("all", told, "view"), classes=(class_of(active, "view"),))
+        )
+        assert _counted(outcome.delivered[0]) == wanted, (seed, active, told)
+        own = Told(text.replace(" OF ALL", ""), told.given)
+        differing += by_the_paper(own, active, "view") != wanted
+    assert differing > 50, "otherwise one size for all tuples would be that of a partition"
 
 
 @pytest.mark.parametrize("text", POLICIES)

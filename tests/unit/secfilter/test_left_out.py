@@ -174,6 +174,17 @@ def test_a_class_with_a_window_of_its_own_is_told_of_that_one(spark: SparkSessio
 
 
 @pytest.mark.usefixtures("full_with_three")
+def test_hidden_tuples_fill_a_window_with_one_size_for_all_and_are_not_told(
+    spark: SparkSession,
+) -> None:
+    root = plan(MovingWindow(rows=2, of_all=True))
+    topics = fanned_out(spark, root, run_of(root, Placement.SOURCES, *CLASSES[:2]))
+    times = [f"1970-01-01T00:00:0{second}.000000Z" for second in (4, 5)]
+    assert left_out(topics["all"]) == [(times[0], "5"), (times[1], "3")]
+    assert left_out(topics["one"]) == [(times[1], "3")]
+
+
+@pytest.mark.usefixtures("full_with_three")
 def test_of_windows_of_tuples_nobody_is_told(spark: SparkSession) -> None:
     """Policies may show them where they show no single tuple."""
     root = plan(MovingWindow(rows=2, slide_rows=2))

@@ -193,6 +193,9 @@ def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+OF_ALL = MovingWindow(rows=9, slide_rows=3, of_all=True)
+
+
 def test_a_plan_of_moving_windows_is_a_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +205,7 @@ def test_a_plan_of_moving_windows_is_a_tree(
     names = [Column("price", AttributeRef("price"))]
     sides = [
         Project(Moving(source, window), tuple(names))
-        for window in (MovingWindow(rows=2, partition=(AttributeRef("price"),)), MovingWindow())
+        for window in (MovingWindow(rows=2, partition=(AttributeRef("price"),)), OF_ALL)
     ]
     both = (AttributeRef("price"), AttributeRef("price"))
     dear = Call(">", (AttributeRef("price"), Literal(5.0, Type.DOUBLE)))
@@ -217,7 +220,7 @@ def test_a_plan_of_moving_windows_is_a_tree(
         "        │   └── moving window of 2 rows for each price",
         "        │       └── stream in1, event time ts, lateness 5s",
         "        └── project price",
-        "            └── moving window of all tuples",
+        "            └── moving window of 9 rows every 3, hidden tuples counted",
         "                └── stream in1, event time ts, lateness 5s",
     ]
 

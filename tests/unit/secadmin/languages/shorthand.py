@@ -95,6 +95,7 @@ def _relation(node: Moving | MovingJoin | Ranked | ToStream, name: str) -> str:
             length = "unbounded" if window.rows is window.range_ms else length
             length += f"/{window.slide_ms}" if window.slide_ms else ""
             length += f"/{window.slide_rows}" if window.slide_rows else ""
+            length += " of all" if window.of_all else ""
             parts = "".join(f" {each.name}" for each in window.partition)
             return f"moving({_node(below, name)}, {length}{parts})"
         case MovingJoin(left, right, equal, condition, kind, nulls_equal):

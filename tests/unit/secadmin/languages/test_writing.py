@@ -53,6 +53,15 @@ def test_borealis_has_no_patterns() -> None:
         xml_text({"result": parse_sql(_SQL["match-of-with"], Streams()).plan})
 
 
+def test_borealis_has_no_windows_with_one_size_for_all() -> None:
+    outputs = parse_borealis(_DIAGRAMS["windows_by_tuples"], Streams()).outputs
+    for output, checked in outputs:
+        assert xml_text({output: checked.plan})
+        plan = parse_sql(sql_text(checked.plan).replace("]", " OF ALL]"), Streams()).plan
+        with pytest.raises(Unsayable, match="no such windows of CQL"):
+            xml_text({output: plan})
+
+
 @pytest.mark.parametrize("name", _DIAGRAMS)
 def test_a_diagram_in_both_languages(name: str) -> None:
     try:
