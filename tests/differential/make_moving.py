@@ -64,19 +64,21 @@ def moving(random: Random, node: Node) -> Moving:
             MovingWindow(),
         ]
     )
-    if random.random() < 0.5:
-        window = _of_all(Moving(node, window))
+    if random.random() < 0.3:
+        window = _of_all(random, Moving(node, window))
     return Moving(node, window)
 
 
-def _of_all(moving: Moving) -> MovingWindow:
-    """The window with one size for all tuples, if it can have one."""
-    wanted = replace(moving, window=replace(moving.window, of_all=True))
+def _of_all(random: Random, moving: Moving) -> MovingWindow:
+    """A window with one size for all tuples, if the node can be below it, or the given window."""
+    rows = random.randint(1, 4)
+    slide = random.choice([None, random.randint(1, rows)]) if rows > 1 else None
+    window = MovingWindow(rows=rows, slide_rows=slide, of_all=True)
     try:
-        analyse_node(ToStream(wanted, Change.ISTREAM))
+        analyse_node(ToStream(replace(moving, window=window), Change.ISTREAM))
     except InvalidInput:
         return moving.window
-    return wanted.window
+    return window
 
 
 def _of_tuples(number: int, parts: tuple[AttributeRef, ...]) -> MovingWindow:
