@@ -8,6 +8,9 @@ from typing import TypeVar
 
 from catalog.errors import InvalidInput
 
+MAX_RATE = 10_000_000
+"""The highest rate that a stream can declare, in tuples a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

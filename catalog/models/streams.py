@@ -24,7 +24,8 @@ class StreamRow(Base):
 
     Without a label rule, its tuples carry the source category alone. If it is `shared`, all users
     write one topic. Otherwise each user has its own topic. If it is `floored`, all that a user
-    sends has the user's floor (`catalog.floors`).
+    sends has the user's floor (`catalog.floors`). Its declared `rate`, in tuples a second, can
+    change. Without one it counts for the usual rate (`catalog.limits`).
     """
 
     __tablename__ = "streams"
@@ -39,6 +40,7 @@ class StreamRow(Base):
     partitions: Mapped[int]
     shared: Mapped[bool]
     floored: Mapped[bool] = mapped_column(default=False)
+    rate: Mapped[int | None]
     ingest_group: Mapped[int] = mapped_column(index=True)
 
 

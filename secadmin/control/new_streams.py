@@ -70,6 +70,8 @@ class StreamDefinition:
     `floored`, all that a user sends carries what the user may have read (`catalog.floors`). None is
     what is usual for the caller: no floors with CHANGE SYSTEM, and floors without it.
 
+    `rate` is what its owner declares, in tuples a second (`secadmin.control.stream_rates`).
+
     If it is `shared`, all users write one topic. `lateness_ms` is None for the usual lateness: ten
     seconds if the broker's time moves the stream's time, and nothing if the data does.
     """
@@ -89,6 +91,7 @@ class StreamDefinition:
     label_rule: str | None = None
     company_rules: Mapping[str, str] = field(default_factory=dict)
     floored: bool | None = None
+    rate: int | None = None
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -154,10 +157,12 @@ def _store(platform: Platform, work: Work, wanted: StreamDefinition, checked: _C
             partitions=wanted.partitions,
             shared=wanted.shared,
             floored=checked.floored,
+            rate=wanted.rate,
             ingest_group=_group(work, wanted.partitions, checked.schema, apart=apart),
         )
     )
     work.detail["floors"] = checked.floored
+    work.detail["rate"] = wanted.rate
     if wanted.shared:
         add_senders(work, {(obj.id, None): wanted.name})
     if rule is not None:

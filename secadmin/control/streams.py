@@ -37,6 +37,7 @@ from secadmin.languages import rule_text
 class StreamView:
     """A stream as a caller sees it. `schema` is None if the caller may not view the schema.
 
+    `rate` is the declared one, in tuples a second, or None.
     `problems` are the faults of its topics. `refused` is the number of refused records; it is None
     if the caller may not read the quarantine and does not hold CHANGE SYSTEM. `senders`,
     `label_rule` and `company_rules` are None if the caller may not change the stream's permissions,
@@ -51,6 +52,7 @@ class StreamView:
     record_format: RecordFormat
     shared: bool
     floored: bool
+    rate: int | None
     problems: tuple[str, ...]
     refused: int | None
     senders: tuple[ShownSender, ...] | None
@@ -73,6 +75,7 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
             from_stored(RecordFormat, row.record_format),
             row.shared,
             row.floored,
+            row.rate,
             tuple(f"{topic}: {why}" for topic, why in faults_of(view.session, obj).items()),
             _refused(view, obj, row),
             *_for_its_keeper(view, obj, row),

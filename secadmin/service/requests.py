@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.conflict_class import MAX_COMPANIES
+from catalog.limits import MAX_RATE
 from catalog.names import MOST_ROLES
 from catalog.operator_limits import Operator
 from catalog.permission import ObjectKind
@@ -25,6 +26,7 @@ Secret = Annotated[SecretStr, Field(max_length=1024)]
 HOUR_MS = 3_600_000
 YEAR_MS = 366 * 24 * HOUR_MS
 Duration = Annotated[int, Field(ge=0, le=YEAR_MS)]
+Rate = Annotated[int, Field(ge=1, le=MAX_RATE)]
 PastTime = Annotated[
     AwareDatetime,
     Field(strict=False, ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9999, 1, 1, tzinfo=UTC)),
@@ -141,7 +143,7 @@ class DeclaredAggregateBody(Body):
 
 
 class StreamBody(Body):
-    """A new stream. Durations are in milliseconds, sizes in bytes."""
+    """A new stream. Durations are in milliseconds, sizes in bytes, the rate in tuples a second."""
 
     name: Name
     schema_: Name = Field(alias="schema")
@@ -159,6 +161,13 @@ class StreamBody(Body):
     label_rule: str | None = Field(default=None, min_length=1, max_length=20_000)
     company_rules: dict[Name, RuleText] = Field(default_factory=dict, max_length=20)
     floored: bool | None = None
+    rate: Rate | None = None
+
+
+class RateBody(Body):
+    """The declared rate of the stream, in tuples a second. null: none is declared any more."""
+
+    rate: Rate | None
 
 
 class ConflictClassBody(Body):

@@ -1,4 +1,4 @@
-"""stream add, show, readers, stop-readers, remove; and which senders are independent."""
+"""stream add, show, readers, stop-readers, rate, remove; and which senders are independent."""
 
 from __future__ import annotations
 
@@ -83,6 +83,14 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
             "CHANGE SYSTEM a stream has no floors. [default: floors without CHANGE SYSTEM]",
         ),
     ] = None,
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many tuples a second senders will send, as far as you know. It counts for "
+            "how many classes an output over the stream may have.",
+        ),
+    ] = None,
     declare_window: Annotated[
         str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, such as 1m.")
     ] = None,
@@ -124,6 +132,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "label_rule": label_rule,
         "company_rules": dict(map(pair_of, company)) if company else None,
         "floored": floors,
+        "rate": rate,
         "declared_aggregate": _declared(
             declare_window, declare_key, declare_function, declare_minimum
         ),
@@ -228,6 +237,31 @@ def lower_floor(ctx: typer.Context, name: StreamName, user: UserName) -> None:
     with cli.api() as api:
         api.delete("streams", name, "floors", user)
     cli.screen.line(f"{user} has no floor in {name} any more")
+
+
+@app.command()
+def rate(
+    ctx: typer.Context,
+    name: StreamName,
+    rate: Annotated[int | None, typer.Argument(metavar="[RATE]", min=1)] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Declare no rate any more.")] = False,
+) -> None:
+    """Declare how many tuples a second senders will send, as far as you know.
+
+    The higher it is, the fewer classes an output with semantics view, isolated or exact over the
+    stream may have. It slows no sender, and no subscription ends for it.
+
+    Example: secadmin stream rate in1 5000
+    """
+    if (rate is None) != remove:
+        raise InvalidInput("give either a rate, in tuples a second, or --remove")
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.put("streams", name, "rate", body={"rate": rate})
+    if remove:
+        cli.screen.line(f"{name} has no declared rate any more")
+    else:
+        cli.screen.line(f"the declared rate of {name} is {rate} tuples a second")
 
 
 @app.command()

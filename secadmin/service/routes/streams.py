@@ -17,6 +17,7 @@ from secadmin.control import (
     independence,
     new_streams,
     sender_policies,
+    stream_rates,
     streams,
 )
 from secadmin.service.answers import access_answer, attributes_of
@@ -24,6 +25,7 @@ from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import (
     AccessBody,
     DeclaredAggregateBody,
+    RateBody,
     SenderBody,
     SenderPolicyBody,
     StreamBody,
@@ -51,6 +53,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         label_rule=body.label_rule,
         company_rules=body.company_rules,
         floored=body.floored,
+        rate=body.rate,
     )
     new_streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
@@ -77,6 +80,7 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "senders": Senders.SHARED if view.shared else Senders.OWN,
         "public": relation.public,
         "floored": view.floored,
+        "rate": view.rate,
         "problems": list(view.problems),
         **({"refused": view.refused} if view.refused is not None else {}),
         **({"label_rule": view.label_rule} if view.label_rule is not None else {}),
@@ -176,6 +180,12 @@ def show_floors(platform: OnPlatform, caller: Authenticated, name: str) -> list[
 def lower_floor(platform: OnPlatform, caller: Authenticated, name: str, user: str) -> None:
     """Take the floor of a sender away: what it sends is declassified from then on."""
     floors.lower_floor(platform, caller, name, user)
+
+
+@router.put("/{name}/rate", status_code=204)
+def set_rate(platform: OnPlatform, caller: Authenticated, name: str, body: RateBody) -> None:
+    """Declare how many tuples a second come to the stream."""
+    stream_rates.set_rate(platform, caller, name, body.rate)
 
 
 def _declaration(body: DeclaredAggregateBody | None) -> new_streams.Declaration | None:

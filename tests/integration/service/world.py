@@ -85,6 +85,7 @@ class World:
             "semantics": "view",
             "as_roles": [self.names.get("own role", self.names["role"])],
             "floored": True,
+            "rate": 1_000,
             "policy": fresh,
             "rows": "price > 5",
             "rights": [{"name": "price", "functions": ["avg"]}],

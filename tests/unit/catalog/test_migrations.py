@@ -19,6 +19,7 @@ from catalog.engine import for_writing
 from catalog.engines import FIRST
 from catalog.errors import InvalidInput
 from catalog.executions import to_join
+from catalog.limits import MAX_RATE
 from catalog.migrations import upgrade
 from catalog.models import (
     Access,
@@ -277,6 +278,29 @@ query_roles VALUES (3, 1)
 query_roles VALUES (3, 2)
 query_roles VALUES (4, 1)
 delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (1, 5, 'c', 'out.o5.c', '1', false)
+"""  # noqa: E501 - a row a line
+
+
+def test_a_stream_of_before_has_declared_no_rate(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_22")
+    insert(catalog, _BEFORE_RATES.strip().splitlines())
+    upgrade(catalog.engine)
+    with catalog.bookkeeping() as session:
+        stream = session.get_one(StreamRow, 2)
+        assert (stream.rate, stream.max_bytes, stream.floored) == (None, 7, True)
+        stream.rate = MAX_RATE
+    with catalog.read() as session:
+        assert session.get_one(StreamRow, 2).rate == MAX_RATE
+    catalog.close()
+
+
+_BEFORE_RATES = """
+users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
+objects VALUES (1, 'schema', 'schema', 'x', 1, '2026-01-01', NULL, NULL)
+objects VALUES (2, 'stream', 'relation', 's', 1, '2026-01-01', NULL, NULL)
+schemas VALUES (1, '{}')
+streams (object_id, schema_id, relation, record_format, max_ahead_ms, max_bytes, partitions, shared, floored, ingest_group) VALUES (2, 1, '{}', '{}', 0, 7, 1, false, true, 1)
 """  # noqa: E501 - a row a line
 
 
