@@ -49,15 +49,18 @@ HELD = 15
 """A moving window or a pattern holds whole tuples. It counts for as many windows of a tuple."""
 
 
-def view_classes(checked: CheckedPlan, limits: Limits) -> int:
-    """How many classes an output with semantics `view` may have.
+def view_classes(checked: CheckedPlan, limits: Limits, rate: int) -> int:
+    """How many classes an output may have whose classes have views of their own.
 
     Each tuple is in all windows of each class that sees it, so the work for a tuple and the state
-    grow with classes times windows.
+    grow with classes times windows. The work in a second also grows with the `rate` of the plan
+    (`catalog.rates`). Who declares too low a rate gains nothing, for both are limited.
     """
     held = (StateKind.MOVING, StateKind.MATCHES, StateKind.PAIRS)
     copies = checked.copies + HELD * sum(each.state in held for each in checked.root.walk())
-    return max(1, min(limits.classes, limits.view_copies // max(1, copies)))
+    copies = max(1, copies)
+    by_rate = limits.view_rate // (copies * rate)
+    return max(1, min(limits.classes, limits.view_copies // copies, by_rate))
 
 
 def slots_of(plan: Plan, partitions: Mapping[str, Sized], runs: int = 1) -> int:

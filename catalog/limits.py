@@ -28,6 +28,8 @@ class Limits:
     may be open; a call that takes rights away may open more. So many of them may one user hold by
     its own subscriptions (`classes_a_user`). With semantics `view`, each class has state of its own
     for each tuple. So `view_copies` limits classes times windows of a tuple (`catalog.admission`).
+    `view_rate` limits classes times windows times the tuples a second of all that the query reads.
+    A stream without a declared rate counts for `stream_rate` of them (`catalog.rates`).
     With semantics `isolated`, each class has a run of its own. So many `isolated_classes` may an
     output have, and its query takes the tasks of all of them when it is added. A backfill
     reads what came in so many hours (`backfill_hours`), less than the day for which Kafka keeps it.
@@ -40,6 +42,8 @@ class Limits:
     classes: int = 64
     classes_a_user: int = 16
     view_copies: int = 240
+    view_rate: int = 240_000
+    stream_rate: int = 1000
     isolated_classes: int = 4
     backfill_hours: int = 23
 

@@ -29,6 +29,7 @@ from catalog.models import (
 )
 from catalog.placement import Placement
 from catalog.plan import Plan
+from catalog.rates import rate_of
 from catalog.spaces import Spaces
 from catalog.stored_form import from_stored
 from catalog.wanted import is_in_step, used_topics
@@ -153,7 +154,8 @@ def _isolated(session: orm.Session) -> frozenset[int]:
 def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:
     """How much the open classes of an output may weigh.
 
-    They cost more if each has a view of its own.
+    They cost more if each has a view of its own, and more the more tuples its streams are declared
+    to bring.
     """
     row = session.get(OutputRow, output_id)
     if row is None:
@@ -161,7 +163,7 @@ def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:
     plan = from_stored(Plan, row.plan)
     if Placement(row.placement).has_common_results(plan):
         return limits.classes
-    most = view_classes(analyse(plan), limits)
+    most = view_classes(analyse(plan), limits, rate_of(session, plan, limits))
     return min(most, limits.isolated_classes) if row.placement == Placement.APART else most
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from catalog.admission import require_admissible, slots_of, view_classes
 from catalog.errors import InvalidInput
-from catalog.limits import Limits, read_limits
+from catalog.limits import MAX_RATE, Limits, read_limits
 from catalog.plan import Node, Project, Union
 from tests.plans import checked, whole
 from tests.unit.catalog.plans import JOINED, SOURCE, WINDOWED, column, windowed
@@ -46,9 +46,36 @@ def test_settings_change_limits() -> None:
             read_limits(Limits, wrong, "limits")
 
 
+USUAL = LIMITS.stream_rate
+
+
 def test_classes_with_views_of_their_own_are_counted_with_their_windows() -> None:
-    assert view_classes(checked(SOURCE), LIMITS) == LIMITS.classes
-    assert view_classes(checked(windowed(1, 1)), LIMITS) == LIMITS.classes
-    assert view_classes(checked(windowed(LIMITS.window_copies, 1)), LIMITS) == 4
-    assert view_classes(checked(JOINED), LIMITS) == 16
-    assert view_classes(checked(windowed(60, 1)), Limits(view_copies=1)) == 1, "no less than one"
+    assert view_classes(checked(SOURCE), LIMITS, USUAL) == LIMITS.classes
+    assert view_classes(checked(windowed(1, 1)), LIMITS, USUAL) == LIMITS.classes
+    assert view_classes(checked(windowed(LIMITS.window_copies, 1)), LIMITS, USUAL) == 4
+    assert view_classes(checked(JOINED), LIMITS, USUAL) == 16
+    few = Limits(view_copies=1)
+    assert view_classes(checked(windowed(60, 1)), few, USUAL) == 1, "no less than one"
+
+
+@pytest.mark.parametrize(
+    ("node", "rate", "most"),
+    [
+        (SOURCE, 3_750, 64),
+        (SOURCE, 3_751, 63),
+        (SOURCE, 10_000, 24),
+        (windowed(10, 1), 1_000, 24),
+        (windowed(10, 1), 2_000, 12),
+        (windowed(10, 1), 2_001, 11),
+        (JOINED, 2 * 1_000, 8),
+        (SOURCE, MAX_RATE, 1),
+    ],
+)
+def test_they_are_counted_with_the_rate_of_what_is_read(node: Node, rate: int, most: int) -> None:
+    assert view_classes(checked(node), LIMITS, rate) == most
+
+
+def test_too_low_a_rate_gains_nothing() -> None:
+    for node in (SOURCE, windowed(10, 1), windowed(60, 1), JOINED):
+        usual = view_classes(checked(node), LIMITS, USUAL)
+        assert view_classes(checked(node), LIMITS, 1) == usual

@@ -1,14 +1,20 @@
-"""stream add --rate and stream rate."""
+"""stream add --rate and stream rate, and what a declared rate refuses."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from typer.testing import Result
 
 from catalog.limits import MAX_RATE
 from tests.unit.secadmin.cli.people import NewUser
 from tests.unit.secadmin.cli.running import Terminal
+from tests.unit.secadmin.cli.service import Service
 
-REFUSED_INPUT, REFUSED, NO_OBJECT = 2, 4, 5
+REFUSED_INPUT, REFUSED, NO_OBJECT, NO_ROOM = 2, 4, 5, 6
+COUNT = """SELECT count(*) AS n FROM (SELECT ts FROM fast UNION ALL SELECT ts FROM slow)
+GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"""
 
 
 def rate(admin: Terminal, stream: str) -> int | None:
@@ -77,3 +83,40 @@ def test_what_is_no_rate_is_refused(admin: Terminal, stream: str, words: tuple[s
 def test_the_highest_rate_is_one_that_a_stream_can_have(admin: Terminal, stream: str) -> None:
     admin.ok("stream", "rate", stream, str(MAX_RATE))
     assert rate(admin, stream) == MAX_RATE
+
+
+def subscribe(user: Terminal, folder: Path) -> Result:
+    return user.run("subscribe", "counts", "--dir", str(folder), "--no-wait")
+
+
+@pytest.mark.parametrize("semantics", ["view", "isolated", "exact"])
+def test_a_fast_stream_has_fewer_classes_and_no_open_one_is_closed_for_it(
+    admin: Terminal, service: Service, new_user: NewUser, tmp_path: Path, semantics: str
+) -> None:
+    admin.ok("schema", "add", "times", "ts:timestamp!")
+    timed = ("--schema", "times", "--event-time", "ts")
+    admin.ok("stream", "add", "fast", *timed, "--rate", "200000")
+    admin.ok("stream", "add", "slow", *timed, "--rate", "1")
+    words = ("query", "add", "counts", "-", "--language", "sql", "--semantics", semantics)
+    admin.ok(*words, text=COUNT)
+    users = [new_user(name, name.upper()) for name in ("al", "bob", "cy")]
+    for role, streams in (("AL", ["fast"]), ("BOB", ["slow"]), ("CY", ["fast", "slow"])):
+        admin.ok("grant", role, "VIEW OBJECT,", "SUBSCRIBE", "output", "counts")
+        for stream in streams:
+            admin.ok("grant", role, "READ TUPLE", "stream", stream)
+    al, bob, cy = users
+    assert subscribe(al, tmp_path / "of al").exit_code == 0
+    refused = subscribe(bob, tmp_path / "of bob")
+    assert refused.exit_code == NO_ROOM
+    assert "has no room for another delivery class; it may have 1" in refused.stderr
+    assert "fast" not in refused.stderr and "200" not in refused.stderr
+    admin.ok("stream", "rate", "fast", "1000")
+    assert subscribe(bob, tmp_path / "of bob").exit_code == 0
+    before = service.kafka.readers.copy()
+    admin.ok("stream", "rate", "fast", str(MAX_RATE))
+    assert service.kafka.readers == before and len(before) == 2, "nobody loses anything"
+    assert subscribe(cy, tmp_path / "of cy").exit_code == NO_ROOM
+    assert service.kafka.readers == before
+    admin.ok("stream", "rate", "fast", "--remove")
+    assert subscribe(cy, tmp_path / "of cy").exit_code == 0
+    assert service.kafka.readers > before

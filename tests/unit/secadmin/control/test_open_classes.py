@@ -27,11 +27,13 @@ from catalog.models import (
     Object,
     OutputRow,
     Refill,
+    StreamRow,
     User,
     Withdrawal,
 )
 from catalog.passwords import Passwords
 from catalog.placement import Placement
+from catalog.plan import Plan, Source
 from catalog.runs import RunReport
 from catalog.senders import NOWHERE
 from catalog.spaces import Spaces
@@ -52,10 +54,12 @@ from secadmin.control.settlement import Settlement
 from secadmin.control.work import Work
 from tests.outputs import alone
 from tests.plans import whole
-from tests.unit.catalog.plans import windowed
+from tests.unit.catalog.plans import relation, windowed
 from tests.unit.catalog.world import START
 
 STRANGER = Subject(user_id=0, user_name="al", sends_to=NOWHERE)
+FAST = 77
+"""The number of a stream."""
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(microseconds=1)
 IDLE = st.lists(
@@ -308,9 +312,8 @@ def test_a_call_that_gives_is_refused_where_idle_classes_make_too_little_room(pl
         place.require_room(place.output, owner)
 
 
-def test_classes_with_views_of_their_own_are_fewer(place: Place) -> None:
-    place.most = 9
-    plan = whole(windowed(60, 1))
+def give_views(place: Place, plan: Plan) -> None:
+    """The output has that plan, and each of its classes has a view of its own."""
     row = OutputRow(
         object_id=place.output,
         query_id=place.output,
@@ -325,12 +328,54 @@ def test_classes_with_views_of_their_own_are_fewer(place: Place) -> None:
         session.add(alone(place.output, plan))
         session.flush()
         session.add(row)
+
+
+def test_classes_with_views_of_their_own_are_fewer(place: Place) -> None:
+    place.most = 9
+    give_views(place, whole(windowed(60, 1)))
     for number in range(4):
         place.add(f"held {number}", held=True)
     place.require_room(place.output)
     place.add("held 4", held=True)
     with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 4"):
         place.require_room(place.output)
+
+
+def declare(place: Place, stream: int, rate: int) -> None:
+    """Declare that rate of the stream, which is added if it is not there."""
+    with place.catalog.bookkeeping() as session:
+        found = session.get(StreamRow, stream)
+        if found is None:
+            values = {"relation": {}, "record_format": {}, "max_ahead_ms": 0, "max_bytes": 1}
+            own = {"partitions": 1, "shared": False, "ingest_group": 1}
+            made = Object(namespace="relation", kind="stream", name="in", created_at=START)
+            made.id = stream
+            session.add(made)
+            session.flush()
+            found = StreamRow(object_id=stream, schema_id=stream, **values, **own)
+            session.add(found)
+        found.rate = rate
+
+
+def test_a_fast_stream_has_fewer_still_and_no_class_that_is_held_goes_for_it(place: Place) -> None:
+    give_views(place, Plan(Source(relation(bit=FAST - 1))))
+    declare(place, FAST, 120_000)
+    for number in range(2):
+        place.add(f"held {number}", held=True)
+    place.add("idle", HOUR)
+    place.require_room(place.output)
+    assert place.open() == {"held 0", "held 1"}, "idle classes make room"
+    place.add("held 2", held=True)
+    with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 2"):
+        place.require_room(place.output)
+    declare(place, FAST, 80_000)
+    place.require_room(place.output)
+    declare(place, FAST, 240_001)
+    close_idle(place.platform())
+    assert place.open() == {"held 0", "held 1", "held 2"}, "those that are open stay"
+    with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 1"):
+        place.require_room(place.output)
+    place.require_room(place.output + 1)
 
 
 def test_nobody_holds_more_classes_of_an_output_than_a_share(place: Place) -> None:
