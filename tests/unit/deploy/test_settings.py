@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from catalog.audit_key import AuditKey
 from catalog.engines import all_engines
 from catalog.errors import InvalidInput
+from catalog.limits import Limits
 from catalog.settings import ClusterSettings, Settings
 from catalog.spaces import Spaces
 from catalog.user_limits import UserLimits
@@ -108,6 +109,17 @@ def test_an_engine_is_told_its_own_url_of_the_catalog_alone(tmp_path: Path) -> N
     # Without roles, all have SecAdmin's URL.
     file = write_settings(engine_settings(_local(tmp_path), "query"), tmp_path / "engine.toml")
     assert Settings.load(file).catalog_url_of("query-1") == f"sqlite:///{tmp_path}/catalog.db"
+
+
+def test_the_limits_of_rates_are_read(tmp_path: Path) -> None:
+    def load(**given: int) -> Settings:
+        table = merged(_local(tmp_path), {"limits": given})
+        return Settings.load(write_settings(table, tmp_path / "settings.toml"))
+
+    assert (load().limits.stream_rate, load().limits.view_rate) == (1000, 240_000)
+    assert load(stream_rate=50, view_rate=9).limits == Limits(stream_rate=50, view_rate=9)
+    with pytest.raises(InvalidInput, match=r"limits\.stream_rate: it is 0"):
+        load(stream_rate=0)
 
 
 def test_the_limits_of_a_user_are_read(tmp_path: Path) -> None:
