@@ -42,7 +42,7 @@ class Limits:
     classes: int = 64
     classes_a_user: int = 16
     view_copies: int = 240
-    view_rate: int = 240_000
+    view_rate: int = 480_000
     stream_rate: int = 1000
     isolated_classes: int = 4
     backfill_hours: int = 23

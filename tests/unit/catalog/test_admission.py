@@ -61,13 +61,14 @@ def test_classes_with_views_of_their_own_are_counted_with_their_windows() -> Non
 @pytest.mark.parametrize(
     ("node", "rate", "most"),
     [
-        (SOURCE, 3_750, 64),
-        (SOURCE, 3_751, 63),
-        (SOURCE, 10_000, 24),
-        (windowed(10, 1), 1_000, 24),
-        (windowed(10, 1), 2_000, 12),
-        (windowed(10, 1), 2_001, 11),
-        (JOINED, 2 * 1_000, 8),
+        (SOURCE, 7_500, 64),
+        (SOURCE, 7_501, 63),
+        (SOURCE, 20_000, 24),
+        (windowed(10, 1), 2_000, 24),
+        (windowed(10, 1), 4_000, 12),
+        (windowed(10, 1), 4_001, 11),
+        (JOINED, 2 * 1_000, 16),
+        (JOINED, 2 * 2_000, 8),
         (SOURCE, MAX_RATE, 1),
     ],
 )

@@ -116,7 +116,7 @@ def test_the_limits_of_rates_are_read(tmp_path: Path) -> None:
         table = merged(_local(tmp_path), {"limits": given})
         return Settings.load(write_settings(table, tmp_path / "settings.toml"))
 
-    assert (load().limits.stream_rate, load().limits.view_rate) == (1000, 240_000)
+    assert (load().limits.stream_rate, load().limits.view_rate) == (1000, 480_000)
     assert load(stream_rate=50, view_rate=9).limits == Limits(stream_rate=50, view_rate=9)
     with pytest.raises(InvalidInput, match=r"limits\.stream_rate: it is 0"):
         load(stream_rate=0)

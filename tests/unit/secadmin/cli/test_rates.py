@@ -95,7 +95,7 @@ def test_a_fast_stream_has_fewer_classes_and_no_open_one_is_closed_for_it(
 ) -> None:
     admin.ok("schema", "add", "times", "ts:timestamp!")
     timed = ("--schema", "times", "--event-time", "ts")
-    admin.ok("stream", "add", "fast", *timed, "--rate", "200000")
+    admin.ok("stream", "add", "fast", *timed, "--rate", "400000")
     admin.ok("stream", "add", "slow", *timed, "--rate", "1")
     words = ("query", "add", "counts", "-", "--language", "sql", "--semantics", semantics)
     admin.ok(*words, text=COUNT)
@@ -109,7 +109,7 @@ def test_a_fast_stream_has_fewer_classes_and_no_open_one_is_closed_for_it(
     refused = subscribe(bob, tmp_path / "of bob")
     assert refused.exit_code == NO_ROOM
     assert "has no room for another delivery class; it may have 1" in refused.stderr
-    assert "fast" not in refused.stderr and "200" not in refused.stderr
+    assert "fast" not in refused.stderr and "400" not in refused.stderr
     admin.ok("stream", "rate", "fast", "1000")
     assert subscribe(bob, tmp_path / "of bob").exit_code == 0
     before = service.kafka.readers.copy()

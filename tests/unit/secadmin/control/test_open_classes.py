@@ -359,7 +359,7 @@ def declare(place: Place, stream: int, rate: int) -> None:
 
 def test_a_fast_stream_has_fewer_still_and_no_class_that_is_held_goes_for_it(place: Place) -> None:
     give_views(place, Plan(Source(relation(bit=FAST - 1))))
-    declare(place, FAST, 120_000)
+    declare(place, FAST, 240_000)
     for number in range(2):
         place.add(f"held {number}", held=True)
     place.add("idle", HOUR)
@@ -368,9 +368,9 @@ def test_a_fast_stream_has_fewer_still_and_no_class_that_is_held_goes_for_it(pla
     place.add("held 2", held=True)
     with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 2"):
         place.require_room(place.output)
-    declare(place, FAST, 80_000)
+    declare(place, FAST, 160_000)
     place.require_room(place.output)
-    declare(place, FAST, 240_001)
+    declare(place, FAST, 480_001)
     close_idle(place.platform())
     assert place.open() == {"held 0", "held 1", "held 2"}, "those that are open stay"
     with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 1"):
