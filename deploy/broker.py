@@ -3,6 +3,8 @@
 One combined KRaft node; clients and controller over TLS with SASL, ACLs on, nothing open.
 """
 
+import os
+import shlex
 import subprocess
 import time
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ _PORT_ATTEMPTS = 3
 _USERS_PORT, _PLATFORM_PORT, _CONTROLLER_PORT = "users.port", "platform.port", "controller.port"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _IN_USE = "Address already in use"
+# More options for Java, as Kafka's own scripts take them.
+_OPTIONS = "KAFKA_OPTS"
 
 
 @dataclass(frozen=True)
@@ -249,6 +253,7 @@ class EmbeddedBroker:
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
             f"-Dsecure.streams.log={self.log}",
+            *shlex.split(os.environ.get(_OPTIONS, "")),
             "-cp",
             f"{self.settings.jars}/*",
         ]
