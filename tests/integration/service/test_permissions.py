@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 from catalog.authorizer import Authorizer
@@ -90,13 +91,17 @@ def listening(world: World) -> Iterator[set[Asked]]:
 
 @dataclass
 class Stage:
-    """A world and who may do everything in it; made anew when something was deleted there."""
+    """A world and who may do everything in it; made anew when something was deleted there.
+
+    `lacks` says whether something was deleted in it.
+    """
 
     admin: Api
     new_user: NewUser
     world: World = field(init=False)
     user: Api = field(init=False)
     role: str = field(init=False)
+    lacks: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.renew()
@@ -105,16 +110,31 @@ class Stage:
         """Another world."""
         self.world = make_world(self.admin)
         self.user, self.role = all_powerful(self.world, self.new_user)
+        self.lacks = False
+
+    def whole(self) -> None:
+        """Another world, if this one lacks something."""
+        if self.lacks:
+            self.renew()
 
     def does(self, operation: Operation, variant: Variant) -> set[Asked]:
         """What is asked for while the operation succeeds."""
-        with listening(self.world) as asked:
-            response = variant.call(operation, self.world).send(self.user)
+        # A world takes a second and a half. In the sample lane, one that lacks what this operation
+        # does not need does.
+        if is_long():
+            self.whole()
+        response, asked = self._answer(operation, variant)
+        if self.lacks and not response.is_success:
+            self.renew()
+            response, asked = self._answer(operation, variant)
         assert response.is_success, f"{operation} {variant}: {response.text}"
         # What was deleted is gone, and what is read now cannot be.
-        if uses_up(operation, variant):
-            self.renew()
+        self.lacks |= uses_up(operation, variant)
         return asked
+
+    def _answer(self, operation: Operation, variant: Variant) -> tuple[httpx.Response, set[Asked]]:
+        with listening(self.world) as asked:
+            return variant.call(operation, self.world).send(self.user), asked
 
     def change(self, path: str, asked: Asked) -> None:
         """Grant or revoke what was asked for."""
@@ -179,6 +199,8 @@ def test_without_one_of_them_it_is_refused(
     # In a query's text a hidden name is a mistake at its place, as one is that never was.
     refusals = (403, 404, 422) if "text" in (operation.in_body or ()) else (403, 404)
     for variant in variants(operation):
+        # It is refused for want of the right, and not because something is gone.
+        stage.whole()
         for asked in sorted(learned[str(operation), variant]):
             stage.change("/revocations", asked)
             before = changes(platform, stage.user.user)
