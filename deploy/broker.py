@@ -40,8 +40,9 @@ _PORT_ATTEMPTS = 3
 _USERS_PORT, _PLATFORM_PORT, _CONTROLLER_PORT = "users.port", "platform.port", "controller.port"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _IN_USE = "Address already in use"
-# More options for Java, as Kafka's own scripts take them.
-_OPTIONS = "KAFKA_OPTS"
+# The variable with more options for the Java of the broker. It is no name of Kafka's own scripts: a
+# user may have set that for another Kafka.
+_OPTIONS = "SECURE_STREAMS_BROKER_OPTS"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Options for Java that the environment names for Kafka."""
+"""Options for Java that the environment names for the embedded broker."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from deploy.errors import DeployError
 def test_java_gets_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, given: list[str]
 ) -> None:
-    monkeypatch.setenv("KAFKA_OPTS", said)
+    monkeypatch.setenv("SECURE_STREAMS_BROKER_OPTS", said)
     # It keeps what it is given, and does nothing.
     java, kept = tmp_path / "java", tmp_path / "kept"
     java.write_text(f'#!/bin/sh\ncp "${{1#@}}" {kept}\nexit 1\n')
