@@ -135,7 +135,12 @@ OTHER_VALUES: Mapping[str, tuple[Value, ...]] = {
     "price": (10.5, None, 99.0),
     "volume": (3, None, 77),
 }
-IDS = [(name, number) for name, texts in TEXTS.items() for number in range(len(texts))]
+# The sample lane has every other query of each view.
+IDS = [
+    (name, number)
+    for name, texts in TEXTS.items()
+    for number in range(0, len(texts), 1 if is_long() else 2)
+]
 
 
 @dataclass(frozen=True)
@@ -183,6 +188,7 @@ QUERIES = {
     (name, number): query(f"{name} {number}", text, VIEWS[name].view)
     for name, texts in TEXTS.items()
     for number, text in enumerate(texts)
+    if (name, number) in IDS
 }
 # Each of the trades is of a sender of its own. So the naive form of a minimum of senders is a
 # condition on the number of values.
@@ -240,7 +246,7 @@ def test_what_is_hidden_changes_nothing_that_is_delivered(spark: SparkSession) -
     """No result, no id, no label and no number of results reveals it (002 §3.1, 003 §III)."""
     asked = [
         (QUERIES[name, number].case, VIEWS[name].sees)
-        for name, number in (IDS if is_long() else IDS[::5])
+        for name, number in (IDS if is_long() else IDS[::4])
         if name in HIDING
     ]
     others = [_with_other_hidden_values(*each) for each in asked]

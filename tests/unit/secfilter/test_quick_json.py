@@ -66,7 +66,7 @@ UNUSUAL = [
     f'\x1f{AT}Z\x1f1\x1f1\x1f"a\x1ftrue\x1f"a',
     f'{{\x1f{AT}Z\x1f1\x1f1\x1f"a\x1ftrue\x1f"a',
 ]
-RANDOM = number_of("RANDOM_RECORDS", sample=150, long=500)
+RANDOM = number_of("RANDOM_RECORDS", sample=60, long=500)
 SEED = 4
 # When the broker took the records: in 2027.
 TAKEN_S = 1_800_000_000.5
