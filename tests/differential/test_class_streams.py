@@ -93,6 +93,24 @@ def test_classes_come_and_go_and_state_stays(spark: SparkSession, tmp_path: Path
     assert kept[-1] == 1, "the state of a class that is gone is given up"
 
 
+def test_hidden_tuples_take_places_in_a_window_of_all(spark: SparkSession, tmp_path: Path) -> None:
+    """Also those of earlier batches, which the state has."""
+    text = "SELECT RSTREAM volume FROM trades [ROWS 2 OF ALL]"
+    whole = replace(case("rows"), plan=parse_sql(text, Timed()).plan)
+    seen, hidden = Label.of(TRADES).to_wire(), Label.of(TRADES, COMPANY).to_wire()
+    found: list[list[Row]] = []
+    for number, label in enumerate([seen, hidden, seen, seen, hidden]):
+        time = NOON + timedelta(hours=2 * number)
+        given = [Record((time, "a", 1.0, number), label, 1, f"1:0:{number}")]
+        found.append([])
+        run_batch(
+            *(spark, whole, replace(whole, records={"trades": given}), tmp_path, found[-1]),
+            tick_ms=NOON_MS + 2 * number * LATER_MS + 1_000,
+        )
+    assert [values(rows, "0", "volume") for rows in found] == [[0], [0], [2], [2, 3], [3]]
+    assert [values(rows, "1", "volume") for rows in found] == [[0], [0, 1], [1, 2], [2, 3], [3, 4]]
+
+
 _GROUPS = {
     "windows": "SELECT window_end, count(*) AS n FROM trades "
     "GROUP BY TUMBLE(ts, INTERVAL '6' HOUR)",
