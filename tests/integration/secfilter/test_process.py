@@ -199,6 +199,23 @@ def await_more(plane: Plane, *topics: str, count: int = 300) -> None:
         time.sleep(0.05)
 
 
+def await_all(plane: Plane, *topics: str, count: int, pause_s: float = 90) -> None:
+    """Wait until so many records are in each of the topics, for as long as more come.
+
+    How fast they come depends on the machine, and is no matter of this.
+    """
+    before, since = -1, time.monotonic()
+    while True:
+        ends = plane.of_queries.positions.ends(topics)
+        found = [sum(ends[topic].values()) for topic in topics]
+        if min(found) >= count:
+            return
+        if sum(found) > before:
+            before, since = sum(found), time.monotonic()
+        assert time.monotonic() < since + pause_s, f"no more comes; of {count} came {found}"
+        time.sleep(0.5)
+
+
 def await_true(holds: Callable[[], bool], what: str) -> None:
     """Wait until it holds."""
     deadline = time.monotonic() + 90

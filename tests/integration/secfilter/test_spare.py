@@ -23,7 +23,12 @@ from secfilter.spare import SPARE, SPARE_FILE, Given, asking_file, give
 from tests.integration.brokers import embedded_only
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Feed, one_id_each, tuple_at
-from tests.integration.secfilter.test_process import await_more, await_state, await_true
+from tests.integration.secfilter.test_process import (
+    await_all,
+    await_more,
+    await_state,
+    await_true,
+)
 
 QUERIES = 10
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -130,6 +135,7 @@ def test_a_spare_takes_over_what_runs_and_what_is_on_trial(deployment: Deploymen
 
     print(figures)
     sent = 1 + feed.end()
+    await_all(plane, *topics, count=sent)
     everything = set[object](range(sent))
     for run in runs:
         out = plane.read_prices(run.classes[0].topic, everything)
