@@ -75,7 +75,8 @@ def test_a_spare_takes_over_what_runs_and_what_is_on_trial(deployment: Deploymen
         for n in range(1, QUERIES + 1)
     ]
     topics = [run.classes[0].topic for run in runs]
-    deployment.set_pace(settle_ms=600_000)
+    # Ten queries that each plan a batch every half second leave two slow cores no time for tuples.
+    deployment.set_pace(settle_ms=600_000, new_ms=5_000)
     deployment.environment[SPARE_FILE] = str(deployment.ready_file(SPARE))
     engines = deployment.start(INGEST, FIRST, PROBATION)
     deployment.add(stream, *runs)
