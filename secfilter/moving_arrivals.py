@@ -49,8 +49,8 @@ def arrivals(
     ordered = sorted(sides, key=lambda side: side.window.window)
     frames = []
     for each in ordered:
-        of_all = views is not None and window_of(each.window.moving).of_all
-        seen = views.seen() if views is not None and of_all else None
+        of_all = window_of(each.window.moving).of_all
+        seen = views.seen() if of_all and views is not None else None
         frames.append(_arrivals(each, compile_, kept, seen))
     made = reduce(DataFrame.unionByName, frames)
     rest = [fn.col(name) for name in made.columns if name != CLOCK]
