@@ -105,7 +105,8 @@ _LEAST_MOVING: dict[str, int] = {
     "anti join of moving windows": 2,
     "Ranked": 2,
     "window of tuples": 4,
-    "groups": 6,
+    "window with one size for all tuples": 2,
+    "groups": 3,
     "groups or an order below others": 4,
     "distinct": 4,
     **dict.fromkeys(("istream", "dstream", "rstream"), 4),
@@ -207,6 +208,8 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield from ["values of later rows"] * bool(node.rows_ahead)
         if isinstance(node, Moving) and node.window.slide_rows is not None:
             yield "window of tuples"
+        if isinstance(node, Moving) and node.window.of_all:
+            yield "window with one size for all tuples"
         if isinstance(node, ToStream):
             yield node.change.value
             tops = sum(isinstance(each, Aggregate | Ranked) for each in walk(node.input))

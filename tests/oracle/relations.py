@@ -29,9 +29,9 @@ from tests.oracle.labels import united
 from tests.oracle.schemas import schema_of
 from tests.oracle.values import Tuple, Value, microseconds
 
-# The key of a group. If these tell groups apart: the label of its rows, and the members that they
-# have without the witnesses of a semi join.
-Key = tuple[tuple[Value, ...], Label | None, tuple["Member", ...]]
+# The key of a group. If these tell groups apart: the label of its rows, and from what they are
+# derived (without the witnesses of a semi join).
+Key = tuple[tuple[Value, ...], Label | None, tuple[object, ...]]
 # Of a row of groups: the first window of its node, the node, and the key of the row.
 Id = tuple[int, int, Key]
 
@@ -288,9 +288,9 @@ def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow], at: int) ->
             )
             first = ordered[: place + 1] if node.by_place else [row]
             from_ = [*first, *(o for o in others if o is not None and o not in first)]
-            group: Key = (
-                (key, None, row.members) if not node.by_place else ((*key, place), None, ())
-            )
+            # Several rows below may have the same members, as two places of one order have.
+            own: Key = (key, None, (row.group, *row.members))
+            group = ((*key, place), None, ()) if node.by_place else own
             places = ((at, f"{texts(key)}\x1d{place:05}"),) if node.by_place else row.places
             found.append(replace(_of_rows(from_, values, group), places=places))
     return found
