@@ -51,7 +51,8 @@ def insert(catalog: Catalog, rows: Iterable[str]) -> None:
             connection.execute(text(f"INSERT INTO {row}".replace(":", "\\:")))
 
 
-@pytest.mark.filterwarnings("error")
+# What other tests left for the garbage collector is not meant.
+@pytest.mark.filterwarnings("error", "ignore::ResourceWarning")
 def test_the_migrations_make_what_the_models_say(empty_url: str) -> None:
     catalog = Catalog(empty_url, AUDIT_KEY)
     upgrade(catalog.engine)

@@ -16,6 +16,7 @@ from catalog.schema import Attribute, AttributeType, Schema, Type, held_as, pars
 from secfilter.columns import SPARK_TYPES
 from secfilter.expressions import MATCHES, RULES, to_column
 from tests.differential.make_expression import REGULAR
+from tests.lanes import number_of
 
 N, D, S, B, T = Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP
 A, M, F = map(parse_type, ("ARRAY<BIGINT>", "MAP<STRING, DOUBLE>", "STRUCT<f STRING>"))
@@ -50,6 +51,8 @@ EXTREMES: dict[AttributeType, list[Any]] = {
     M: [None, "{}", '{"":1.0}', '{"a":null,"é😀":1.7976931348623157E308}', "[]", "{"],
     F: [None, "{}", '{"f":""}', '{"f":"\\u0000\\"é"}', '{"g":1}', "null"],
 }
+_NAMES = sorted(SCALAR_FUNCTIONS)
+_PATTERN_STEP = number_of("EXPRESSION_PATTERN_STEP", sample=5, long=1)
 SIGNATURES: list[tuple[str, tuple[AttributeType, ...]]] = [
     (name, types)
     for name in SCALAR_FUNCTIONS
@@ -114,11 +117,16 @@ def calls(name: str, types: tuple[AttributeType, ...]) -> list[Expression]:
     if name == FIELD:
         return [Call(name, (*refs(types[:1]), Literal("f", S)))]
     if SCALAR_FUNCTIONS[name].constant:
-        texts = EXTREMES[S] if SCALAR_FUNCTIONS[name].check is None else [None, *REGULAR]
+        texts = EXTREMES[S] if SCALAR_FUNCTIONS[name].check is None else patterns(name)
         pool = range(MAX_DIGITS + 1) if types[-1] is N else texts
         constants = [Literal(value, types[-1]) for value in pool]
         return [Call(name, (*refs(types[:1]), each)) for each in constants]
     return [Call(name, refs(types))]
+
+
+def patterns(name: str) -> list[str | None]:
+    """Regular expressions for a function. In the sample lane its neighbours have the others."""
+    return [None, *REGULAR[_NAMES.index(name) % _PATTERN_STEP :: _PATTERN_STEP]]
 
 
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
@@ -145,7 +153,6 @@ def test_a_chain_of_doubles_stays_as_long_as_it_is_written(spark: SparkSession) 
 
 # A job of Spark takes a second, so functions share one.
 _TOGETHER = 8
-_NAMES = sorted(SCALAR_FUNCTIONS)
 
 
 @pytest.mark.parametrize("first", range(0, len(_NAMES), _TOGETHER), ids=lambda n: _NAMES[n])
