@@ -134,10 +134,7 @@ def claims(query: StreamingQuery, held: int) -> dict[int, int]:
 
 
 # The others are for the long lane: each takes some seconds.
-_SAMPLE = {
-    "windows over pairs",
-    "what leaves a moving window",
-}
+_SAMPLE = {"what leaves a moving window"}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from catalog.label import Label
 from catalog.plan import Aggregation, Source, Window
 from catalog.runs import FanOutClass, QueryRun
 from secfilter.beside import fed_by, feed_all, lacking, side_name, side_run
+from tests.lanes import number_of
 from tests.outputs import with_output
 from tests.plans import grouped, whole
 from tests.unit.secfilter.side_world import (
@@ -26,6 +27,7 @@ from tests.unit.secfilter.side_world import (
     run_of,
 )
 
+_WORLDS = number_of("SIDE_WORLDS", sample=150, long=600)
 Action = Callable[["World"], object]
 
 
@@ -83,7 +85,7 @@ ACTIONS: dict[str, Action] = {
 _OFTEN = ("step", "step", "step", "send to 0", "open", "the main run delivers 0", _MAIN_ENDS)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=_WORLDS, deadline=None, suppress_health_check=[*HealthCheck])
 @given(st.lists(st.sampled_from([*ACTIONS, *_OFTEN]), min_size=10, max_size=50))
 def test_each_class_gets_all_since_it_was_made(names: list[str]) -> None:
     world = World()
