@@ -183,6 +183,8 @@ def world(plane: Plane, deployment: Deployment, spark_cluster: SparkCluster) -> 
     return World(plane, deployment, spark_cluster)
 
 
+# In the sample lane, `tests/integration/test_scenario.py` kills a worker.
+@pytest.mark.long
 @embedded_only
 def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
     world: World, parts: Parts
